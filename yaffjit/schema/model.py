@@ -73,6 +73,7 @@ class FieldDef:
     is_map: bool
     type_name: str  # full name of the message or enum type, else ""
     default: Default  # protobuf's default of a singular scalar or text field, else None
+    has_default: bool  # the file gives that default by [default = ...]
     explicit: bool  # protobuf's has_presence
     required: bool
     deprecated: bool
