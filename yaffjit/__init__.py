@@ -1,0 +1,88 @@
+"""Zero-copy protobuf for numba: schemas become jitted getters over bytes that are read in place.
+
+Names are imported when they are first used, so that ``import yaffjit`` itself costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "load_schema": "yaffjit.api",
+    "Schema": "yaffjit.api",
+    "MessageType": "yaffjit.api",
+    "records": "yaffjit.api",
+    "records_unchecked": "yaffjit.api",
+    "build_index": "yaffjit.api",
+    "open_index": "yaffjit.api",
+    "open_index_unchecked": "yaffjit.api",
+    "read_delimited": "yaffjit.build.delimited",
+    "write_delimited": "yaffjit.build.delimited",
+    "to_dict": "yaffjit.view",
+    "to_json": "yaffjit.view",
+    "YaffjitError": "yaffjit.errors",
+    "SchemaError": "yaffjit.errors",
+    "EncodeError": "yaffjit.errors",
+    "DecodeError": "yaffjit.errors",
+    "VerifyError": "yaffjit.errors",
+    "IndexFileError": "yaffjit.errors",
+}
+
+__all__ = [
+    "DecodeError",
+    "EncodeError",
+    "IndexFileError",
+    "MessageType",
+    "Schema",
+    "SchemaError",
+    "VerifyError",
+    "YaffjitError",
+    "build_index",
+    "load_schema",
+    "open_index",
+    "open_index_unchecked",
+    "read_delimited",
+    "records",
+    "records_unchecked",
+    "to_dict",
+    "to_json",
+    "write_delimited",
+]
+
+if TYPE_CHECKING:
+    from yaffjit.api import (
+        MessageType,
+        Schema,
+        build_index,
+        load_schema,
+        open_index,
+        open_index_unchecked,
+        records,
+        records_unchecked,
+    )
+    from yaffjit.build.delimited import read_delimited, write_delimited
+    from yaffjit.errors import (
+        DecodeError,
+        EncodeError,
+        IndexFileError,
+        SchemaError,
+        VerifyError,
+        YaffjitError,
+    )
+    from yaffjit.view import to_dict, to_json
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

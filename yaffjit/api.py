@@ -1,0 +1,263 @@
+"""The public face: schemas, message types, and the functions that take them."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from yaffjit.errors import SchemaError, near_names
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from yaffjit.plan import MessagePlan, Plan
+    from yaffjit.schema.model import SchemaDef
+    from yaffjit.schema.sources import PathLike
+
+# Imported only for the options in other files, so they aren't what a user looks for in `Schema.messages`.
+_OPTION_FILES = ("google/protobuf/descriptor.proto", "yaff/proto/options.proto")
+
+
+def load_schema(source: Any, include: Sequence[PathLike] = (), slice: str | None = None) -> Schema:
+    """Load a schema.
+
+    Args:
+        source: one or several `.proto` paths, a FileDescriptorSet (path or bytes), a generated ``*_pb2``
+            module, a message class, or a descriptor; several as a list of one sort.
+        include: folders in which imports of `.proto` files are found; each file's own folder is searched too.
+        slice: read YaFF's options by this slice, None for the default one.
+
+    Returns:
+        A `Schema`; it is independent of every other schema in the process, whatever names they share.
+
+    Raises:
+        SchemaError: with protoc's own lines where a `.proto` doesn't compile.
+    """
+    from yaffjit.plan import Plan
+    from yaffjit.schema import load
+
+    return Schema(Plan(load(source, include, slice)))
+
+
+class Schema:
+    """A loaded schema: ``schema["ads.Banner"]`` is a `MessageType`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._types: dict[str, MessageType] = {}
+
+    @property
+    def definition(self) -> SchemaDef:
+        """What the files say, without layout."""
+        return self._plan.schema
+
+    def __getitem__(self, full_name: str) -> MessageType:
+        """The message type of that full name (KeyError-like `SchemaError` with near names if unknown)."""
+        known = self._types.get(full_name)
+        if known is None:
+            names = self._plan.schema.messages
+            if full_name not in names:
+                ends = [name for name in names if name.endswith(f".{full_name}")]
+                near = f" (did you mean {', '.join(map(repr, ends))}?)" if ends else near_names(full_name, names)
+                raise SchemaError(f"the schema has no message {full_name!r}{near}")
+            known = self._types.setdefault(full_name, MessageType(self, full_name))
+        return known
+
+    def __contains__(self, full_name: object) -> bool:
+        return full_name in self._plan.schema.messages
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.messages)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @functools.cached_property
+    def messages(self) -> Mapping[str, MessageType]:
+        """All message types by full name, nested ones too; map entries aren't among them."""
+        files = {m.file for m in self.definition.messages.values()}
+        hidden = _OPTION_FILES if files - set(_OPTION_FILES) else ()
+        return MappingProxyType(
+            {
+                name: self[name]
+                for name, message in self.definition.messages.items()
+                if not message.is_map_entry and message.file not in hidden
+            }
+        )
+
+    @functools.cached_property
+    def enums(self) -> Mapping[str, type[enum.IntEnum]]:
+        """All enums by full name, as IntEnum classes; names that share a number are aliases."""
+        return MappingProxyType(
+            {name: _int_enum(name, definition.values) for name, definition in self.definition.enums.items()}
+        )
+
+    @functools.cached_property
+    def unsupported(self) -> Mapping[str, str]:
+        """The messages that YaFF can't hold, with the reason. They fail only when they are used as YaFF."""
+        faults = {name: self._plan.fault(name) for name in self.messages}
+        return MappingProxyType({name: fault for name, fault in faults.items() if fault is not None})
+
+    def __repr__(self) -> str:
+        count = len(self.messages)
+        names = list(self.messages)
+        shown = ", ".join(names[:5]) + (", ..." if count > 5 else "")
+        return f"<Schema of {count} message{'s' if count != 1 else ''}: {shown}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.messages)
+
+    def __reduce__(self) -> Any:
+        return _schema_again, (self.definition.descriptor_set, self.definition.slice)
+
+
+@functools.lru_cache(maxsize=64)
+def _schema_again(descriptor_set: bytes, slice: str | None) -> Schema:
+    """The schema of a pickle: one object a process, whatever number of pickles name it."""
+    return load_schema(descriptor_set, slice=slice)
+
+
+def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:
+    name = full_name.rpartition(".")[2]
+    members: dict[str, int] = {}
+    for label, number in values:
+        # Python keeps these names for itself; protobuf doesn't.
+        reserved = label == "mro" or (label.startswith("_") and label.endswith("_"))
+        members[f"{label}_member" if reserved else label] = number
+    made = enum.IntEnum(name, members)  # type: ignore[misc]
+    made.__doc__ = f"The values of enum {full_name}."
+    return made  # type: ignore[return-value]
+
+
+class MessageType:
+    """One message type of a schema: encodes, decodes, verifies, makes views and jitted getters."""
+
+    def __init__(self, schema: Schema, full_name: str) -> None:
+        self.schema = schema
+        self.full_name = full_name
+
+    @property
+    def name(self) -> str:
+        """The name without package and outer messages."""
+        return self.full_name.rpartition(".")[2]
+
+    @functools.cached_property
+    def plan(self) -> MessagePlan:
+        """The message laid out under YaFF.
+
+        Raises:
+            SchemaError: YaFF can't hold the message as the root of a buffer; `Schema.unsupported` lists these.
+        """
+        plan = self.schema._plan
+        fault = plan.fault(self.full_name)
+        if fault is not None:
+            raise SchemaError(f"YaFF can't hold {fault}")
+        return plan[self.full_name]
+
+    @functools.cached_property
+    def message_class(self) -> type[Message]:
+        """The google.protobuf class of this message, from the schema's own pool."""
+        return self.schema.definition.message_class(self.full_name)
+
+    @functools.cached_property
+    def numba_type(self) -> Any:
+        """The numba type of this message's views, for explicit signatures."""
+        from yaffjit.jit import message_type
+
+        return message_type(self.plan)
+
+    @functools.cached_property
+    def records_type(self) -> Any:
+        """The numba type of this message's records, for explicit signatures."""
+        from yaffjit.jit import records_type
+
+        return records_type(self.plan)
+
+    def encode(self, message: Any, layout: str = "flat") -> bytes:
+        """The YaFF bytes of a message.
+
+        Args:
+            message: a protobuf message of this type (of any pool), a view, or a dict of field values.
+            layout: how messages of the dynamic layout are written: "flat", "sparse", or "auto" (flat, but
+                sparse where that saves more than 10% of the buffer).
+
+        Raises:
+            EncodeError: names the field path of the value that can't be written.
+        """
+        from yaffjit.codec.encode import encode
+
+        return encode(self.plan, message, layout)
+
+    def decode(self, buf: Any) -> Message:
+        """The protobuf message that a buffer holds.
+
+        Raises:
+            DecodeError: the buffer isn't a well-formed message of this type (`VerifyError`), or a text isn't UTF-8.
+        """
+        from yaffjit.codec.decode import decode
+
+        return decode(self.plan, buf)
+
+    @functools.cached_property
+    def view(self) -> Any:
+        """``view(buf)``: a zero-copy view of a buffer, which is verified first.
+
+        ``buf``: bytes or any contiguous buffer; what is writable is copied, so that it stays as verified.
+        Raises `VerifyError`.
+        """
+        from yaffjit.view import view
+
+        return functools.partial(view, self.plan)
+
+    @functools.cached_property
+    def view_unchecked(self) -> Any:
+        """``view_unchecked(buf)``: a zero-copy view of a buffer that is trusted.
+
+        Requires: the buffer is a well-formed message of this type, and stays unchanged while the view lives.
+        """
+        from yaffjit.view import view_unchecked
+
+        return functools.partial(view_unchecked, self.plan)
+
+    def verify(self, buf: Any, utf8: bool = True) -> None:
+        """Check that no reader can leave the buffer, whatever it reads.
+
+        Args:
+            buf: bytes or any contiguous buffer.
+            utf8: also check the text of string fields where protobuf does.
+
+        Raises:
+            VerifyError: names the message, the field path, the byte position and the two numbers compared.
+        """
+        from yaffjit.codec.verify import verify
+
+        verify(self.plan, buf, utf8=utf8)
+
+    def getter(self, path: str) -> Any:
+        """A jitted function ``(data: uint8[:], pos: int) -> value`` that reads one field, as "stats.ctr".
+
+        ``pos`` is where a message's buffer (its root offset) starts in ``data``. It is usable in ``@njit``.
+        Requires: the buffer at ``pos`` is a well-formed message of this type.
+        """
+        from yaffjit.jit import getter
+
+        return getter(self.plan, path)
+
+    def presence(self, path: str) -> Any:
+        """Like `getter`, but tells whether the field and all messages on its path are set."""
+        from yaffjit.jit import presence
+
+        return presence(self.plan, path)
+
+    def __repr__(self) -> str:
+        return f"<MessageType {self.full_name}>"
+
+    def __reduce__(self) -> Any:
+        return _type_again, (self.schema, self.full_name)
+
+
+def _type_again(schema: Schema, full_name: str) -> MessageType:
+    return schema[full_name]
