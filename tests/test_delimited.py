@@ -1,0 +1,103 @@
+"""Reading and writing length-delimited files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+
+from yaffjit.build.delimited import READ_BYTES, read_delimited, write_delimited
+from yaffjit.errors import DecodeError
+
+PAYLOADS = [b"", b"a", b"b" * 127, b"c" * 128, b"d" * 300, b"e" * (READ_BYTES + 5), b"", b"f" * 16384]
+
+
+class Trickle(io.BytesIO):
+    """A file that hands out three bytes at a time, as a pipe may."""
+
+    def read(self, nbytes: int | None = -1, /) -> bytes:
+        return super().read(min(3, nbytes) if nbytes else nbytes)
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "messages.pb"
+    assert write_delimited(path, iter(PAYLOADS)) == len(PAYLOADS)
+    assert list(read_delimited(path)) == PAYLOADS
+    assert list(read_delimited(str(path))) == PAYLOADS
+    with open(path, "rb") as file:
+        assert list(read_delimited(file)) == PAYLOADS
+        assert not file.closed
+    zipped = tmp_path / "messages.pb.gz"
+    zipped.write_bytes(gzip.compress(path.read_bytes()))
+    assert list(read_delimited(zipped)) == PAYLOADS
+
+
+def test_writes_protobuf_messages(tmp_path: Path) -> None:
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+    path = tmp_path / "messages.pb"
+    assert write_delimited(path, [Timestamp(seconds=3), Timestamp()]) == 2
+    assert path.read_bytes() == b"\x02\x08\x03\x00"
+
+
+def test_short_reads() -> None:
+    small = PAYLOADS[:5]
+    data = b"".join(bytes([len(p) & 127 | 128, len(p) >> 7]) + p for p in small)
+    assert list(read_delimited(Trickle(data))) == small
+
+
+def test_no_messages(tmp_path: Path) -> None:
+    path = tmp_path / "empty.pb"
+    assert write_delimited(path, []) == 0
+    assert list(read_delimited(path)) == []
+
+
+def test_missing_file_fails_at_once(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_delimited(tmp_path / "missing.pb")
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (
+            b"\x01a\x05bcd",
+            "delimited file: the message at byte 2 has 5 bytes, but the file ends after 3 of them",
+        ),
+        (b"\x01a\x80", "delimited file: the file ends inside the length at byte 2, after 1 of its bytes"),
+        (
+            b"\x80" * 10 + b"\x01",
+            "delimited file: the length at byte 0 is longer than 10 bytes: is this a length-delimited file?",
+        ),
+        (
+            b"\xff\xff\xff\xff\x0f",
+            "delimited file: the message at byte 0 has 4294967295 bytes, "
+            "but protobuf's limit is 2147483647: is this a length-delimited file?",
+        ),
+        (
+            b"\xff\xff\xff\xff\x07ab",
+            "delimited file: the message at byte 0 has 2147483647 bytes, but the file ends after 2 of them",
+        ),
+    ],
+)
+def test_malformed_files(data: bytes, sentence: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        list(read_delimited(io.BytesIO(data)))
+    assert str(caught.value) == sentence
+
+
+def test_messages_before_the_fault_are_handed_out() -> None:
+    reader = read_delimited(io.BytesIO(b"\x01a\x02"))
+    assert next(reader) == b"a"
+    with pytest.raises(DecodeError):
+        next(reader)
+
+
+def test_truncated_gzip_is_a_decode_error(tmp_path: Path) -> None:
+    path = tmp_path / "messages.pb.gz"
+    path.write_bytes(gzip.compress(b"\x01a" * 1000)[:-9])
+    with pytest.raises(DecodeError) as caught:
+        list(read_delimited(path))
+    assert str(caught.value).startswith(f"{path}: ")

@@ -1,0 +1,128 @@
+"""Length-delimited protobuf files: a varint length, then that many bytes, again and again."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING
+
+from yaffjit.errors import DecodeError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message as ProtobufMessage
+
+READ_BYTES = 1 << 20
+MAX_MESSAGE = 2**31 - 1  # protobuf's own limit
+VARINT_BYTES = 10
+
+
+def read_delimited(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[bytes]:
+    """The messages of a length-delimited file, one ``bytes`` each, in order.
+
+    Args:
+        source: a path (gunzipped if it ends in ``.gz``), or a binary file that is read from where it stands
+            and isn't closed.
+
+    Memory is bounded by the largest message plus 1 MiB.
+
+    Raises:
+        OSError: the file can't be opened; at once, not at the first message.
+        DecodeError: the file ends inside a message or a length is impossible. It names the byte position,
+            counted from where reading began, and the bytes wanted and found.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return _messages(source, str(getattr(source, "name", "delimited file")), False)
+    path = os.fspath(source)
+    if path.endswith(".gz"):
+        return _messages(gzip.open(path, "rb"), path, True)
+    return _messages(open(path, "rb"), path, True)
+
+
+def _messages(file: IO[bytes], name: str, close: bool) -> Iterator[bytes]:
+    pending = b""  # bytes read and not yet handed out
+    at = 0  # in pending
+    start = 0  # position of pending[0] in the file
+    try:
+        while True:
+            while len(pending) - at < VARINT_BYTES:
+                piece = _read(file, name, READ_BYTES)
+                if not piece:
+                    break
+                start, pending, at = start + at, pending[at:] + piece, 0
+            if at == len(pending):
+                return
+            nbytes, body = _length(pending, at, start, name)
+            missing = body + nbytes - len(pending)
+            if missing <= 0:
+                yield pending[body : body + nbytes]
+                at = body + nbytes
+                continue
+            # Read piece by piece: the claimed length alone must not allocate anything.
+            pieces = [pending[body:]]
+            while missing > 0:
+                piece = _read(file, name, min(missing, READ_BYTES))
+                if not piece:
+                    raise DecodeError(
+                        f"{name}: the message at byte {start + at} has {nbytes} bytes, "
+                        f"but the file ends after {nbytes - missing} of them"
+                    )
+                pieces.append(piece)
+                missing -= len(piece)
+            start, pending, at = start + body + nbytes, b"", 0
+            yield b"".join(pieces)
+    finally:
+        if close:
+            file.close()
+
+
+def _length(pending: bytes, at: int, start: int, name: str) -> tuple[int, int]:
+    """The varint at ``pending[at]`` and the index of the byte after it."""
+    value = 0
+    for count in range(VARINT_BYTES):
+        if at + count >= len(pending):
+            raise DecodeError(
+                f"{name}: the file ends inside the length at byte {start + at}, after {count} of its bytes"
+            )
+        byte = pending[at + count]
+        value |= (byte & 0x7F) << (7 * count)
+        if byte < 0x80:
+            if value > MAX_MESSAGE:
+                raise DecodeError(
+                    f"{name}: the message at byte {start + at} has {value} bytes, "
+                    f"but protobuf's limit is {MAX_MESSAGE}: is this a length-delimited file?"
+                )
+            return value, at + count + 1
+    raise DecodeError(
+        f"{name}: the length at byte {start + at} is longer than {VARINT_BYTES} bytes: "
+        "is this a length-delimited file?"
+    )
+
+
+def _read(file: IO[bytes], name: str, nbytes: int) -> bytes:
+    try:
+        return file.read(nbytes) or b""
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DecodeError(f"{name}: {error}") from error
+
+
+def write_delimited(path: str | os.PathLike[str], messages: Iterable[bytes | ProtobufMessage]) -> int:
+    """Writes messages (protobuf bytes or protobuf messages) as a length-delimited file; returns how many."""
+    count = 0
+    with open(path, "wb") as file:
+        for message in messages:
+            payload = message if isinstance(message, bytes) else message.SerializeToString()
+            file.write(_varint(len(payload)))
+            file.write(payload)
+            count += 1
+    return count
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
