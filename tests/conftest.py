@@ -1,0 +1,51 @@
+"""What all tests share: hypothesis profiles and the data beside the tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from vectors import TESTS, load_vectors
+
+CORPORA = TESTS.parents[1] / "shared" / "corpora"
+
+# "ci" is deterministic and short. A long campaign: YAFFJIT_HYPOTHESIS=long, with YAFFJIT_EXAMPLES to change
+# the count; it draws other examples each time and prints how to run a failing one again.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=int(os.environ.get("YAFFJIT_EXAMPLES", "60")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+settings.register_profile(
+    "long",
+    parent=settings.get_profile("ci"),
+    derandomize=False,
+    print_blob=True,
+    max_examples=int(os.environ.get("YAFFJIT_EXAMPLES", "5000")),
+)
+settings.load_profile(os.environ.get("YAFFJIT_HYPOTHESIS", "ci"))
+
+
+@pytest.fixture(scope="session")
+def golden_schemas() -> Path:
+    """Folder of the `.proto` files of the vectors."""
+    return TESTS / "schemas" / "golden"
+
+
+@pytest.fixture(scope="session")
+def vectors() -> tuple[dict[str, Any], ...]:
+    return load_vectors()
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """Folder of real data; tests that use it are skipped where it's missing."""
+    if not CORPORA.is_dir():
+        pytest.skip(f"no {CORPORA}")
+    return CORPORA
