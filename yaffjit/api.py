@@ -27,7 +27,7 @@ def load_schema(source: Any, include: Sequence[PathLike] = (), slice: str | None
     Args:
         source: one or several `.proto` paths, a FileDescriptorSet (path or bytes), a generated ``*_pb2``
             module, a message class, or a descriptor; several as a list of one sort.
-        include: folders in which imports of `.proto` files are found; each file's own folder is searched too.
+        include: folders in which imports of `.proto` files are found; a file outside of them adds its own.
         slice: read YaFF's options by this slice, None for the default one.
 
     Returns:
@@ -61,7 +61,7 @@ class Schema:
             names = self._plan.schema.messages
             if full_name not in names:
                 ends = [name for name in names if name.endswith(f".{full_name}")]
-                near = f" (did you mean {', '.join(map(repr, ends))}?)" if ends else near_names(full_name, names)
+                near = near_names(ends[0] if ends else full_name, names)
                 raise SchemaError(f"the schema has no message {full_name!r}{near}")
             known = self._types.setdefault(full_name, MessageType(self, full_name))
         return known
@@ -76,15 +76,18 @@ class Schema:
         return len(self.messages)
 
     @functools.cached_property
+    def _hidden_files(self) -> tuple[str, ...]:
+        files = {message.file for message in self.definition.messages.values()}
+        return _OPTION_FILES if files - set(_OPTION_FILES) else ()
+
+    @functools.cached_property
     def messages(self) -> Mapping[str, MessageType]:
         """All message types by full name, nested ones too; map entries aren't among them."""
-        files = {m.file for m in self.definition.messages.values()}
-        hidden = _OPTION_FILES if files - set(_OPTION_FILES) else ()
         return MappingProxyType(
             {
                 name: self[name]
                 for name, message in self.definition.messages.items()
-                if not message.is_map_entry and message.file not in hidden
+                if not message.is_map_entry and message.file not in self._hidden_files
             }
         )
 
@@ -92,7 +95,11 @@ class Schema:
     def enums(self) -> Mapping[str, type[enum.IntEnum]]:
         """All enums by full name, as IntEnum classes; names that share a number are aliases."""
         return MappingProxyType(
-            {name: _int_enum(name, definition.values) for name, definition in self.definition.enums.items()}
+            {
+                name: _int_enum(name, enum_def.values)
+                for name, enum_def in self.definition.enums.items()
+                if enum_def.file not in self._hidden_files
+            }
         )
 
     @functools.cached_property
@@ -149,7 +156,7 @@ class MessageType:
         """The message laid out under YaFF.
 
         Raises:
-            SchemaError: YaFF can't hold the message as the root of a buffer; `Schema.unsupported` lists these.
+            SchemaError: YaFF can't hold the message as a root; `Schema.unsupported` lists these.
         """
         plan = self.schema._plan
         fault = plan.fault(self.full_name)
@@ -195,7 +202,7 @@ class MessageType:
         """The protobuf message that a buffer holds.
 
         Raises:
-            DecodeError: the buffer isn't a well-formed message of this type (`VerifyError`), or a text isn't UTF-8.
+            DecodeError: the buffer isn't well-formed (`VerifyError`), or a text isn't UTF-8.
         """
         from yaffjit.codec.decode import decode
 

@@ -1,8 +1,9 @@
-"""Lays a schema out under YaFF: ids, slots, gaps, defaults as bits, fingerprints (format/yaff.md, section 2)."""
+"""Lays a schema out under YaFF: ids, slots, gaps, defaults as bits, fingerprints."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import struct
 import threading
@@ -79,7 +80,7 @@ class Plan:
             return fault
 
     def fingerprint(self, full_name: str) -> str:
-        """A content hash (32 hex digits) of a message and all that it reaches: names, ids, slots, defaults."""
+        """A content hash (32 hex digits) of a message and all that it reaches: names, slots, defaults."""
         known = self._fingerprints.get(full_name)
         if known is None:
             reached = sorted(self._reached(full_name))
@@ -89,7 +90,9 @@ class Plan:
                 message = self[name]
                 parts.append(repr(message))
                 enums.update(f.enum for f in message.fields if f.enum)
-            parts += [repr(self.schema.enums[name]) for name in sorted(enums)]
+            for name in sorted(enums):
+                enum = self.schema.enums[name]
+                parts.append(repr((enum.full_name, enum.closed, enum.values)))
             digest = hashlib.blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=16)
             known = self._fingerprints[full_name] = digest.hexdigest()
         return known
@@ -192,9 +195,7 @@ class Plan:
             widths=widths,
             is_map_entry=message.is_map_entry,
             lost=tuple(
-                (f.name, reason)
-                for f in message.fields
-                if (reason := self._without(message, f)) is not None
+                (f.name, reason) for f in message.fields if (reason := self._without(message, f)) is not None
             ),
             plan=self,
         )
@@ -280,7 +281,7 @@ class Plan:
         for f in message.fields:
             yield from self._field_faults(message, f)
         slots = self._slots(message, option)
-        for lower, upper in zip(slots, slots[1:], strict=False):
+        for lower, upper in itertools.pairwise(slots):
             if lower.id == upper.id:
                 yield f"{lower.source} and {upper.source} have the same id {lower.id}"
         if option.layout in ("fixed", "flat"):

@@ -68,7 +68,7 @@ class FieldPlan:
     enum: str  # full name of the enum type, else ""
     explicit: bool
     oneof: str
-    default: Default  # protobuf's default, what an absent field reads as; None for repeated fields and messages
+    default: Default  # what an absent field reads as; None for repeated fields and messages
     default_bits: int
     declared_bits: int  # bits of `default`; 0 for what isn't a singular scalar
     width: int  # bytes of the slot: 1, 4 or 8
@@ -91,7 +91,7 @@ class FieldPlan:
 
 @dataclass(frozen=True, slots=True)
 class OneofPlan:
-    """``fields`` by precedence: where more than one is present, the first of them counts (format/yaff.md, 8)."""
+    """``fields`` by precedence: where bytes of another schema hold more than one, the first counts."""
 
     name: str
     fields: tuple[str, ...]
@@ -121,7 +121,7 @@ class MessagePlan:
 
     @cached_property
     def has_explicit(self) -> bool:
-        """At least one live field has explicit presence ("E" in format/yaff.md, 4.2)."""
+        """At least one live field has explicit presence ("E" in docs/format.md)."""
         return any(f.explicit for f in self.fields)
 
     @cached_property

@@ -19,7 +19,7 @@ def load(source: Any, include: Sequence[PathLike] = (), slice: str | None = None
     Args:
         source: one or several `.proto` paths, a FileDescriptorSet (path or bytes), a generated ``*_pb2``
             module, a message class, or a descriptor; several as a list of one sort.
-        include: folders in which imports of `.proto` files are found; each file's own folder is searched too.
+        include: folders in which imports of `.proto` files are found; a file outside of them adds its own.
         slice: the slice of YaFF's options to read by, None for the default one.
 
     Raises:
@@ -32,12 +32,12 @@ def load(source: Any, include: Sequence[PathLike] = (), slice: str | None = None
     for file in reader.parse(descriptors.descriptor_set).file:
         prefix = f"{file.package}." if file.package else ""
         for enum in file.enum_type:
-            _add_enum(enums, descriptors.pool, prefix + enum.name)
+            _add_enum(enums, file, descriptors.pool, prefix + enum.name)
         for scopes in _messages_of(file.message_type, ()):
             full_name = prefix + ".".join(scope.name for scope in scopes)
             messages[full_name] = _message(reader, file, scopes, full_name, descriptors.pool)
             for enum in scopes[-1].enum_type:
-                _add_enum(enums, descriptors.pool, f"{full_name}.{enum.name}")
+                _add_enum(enums, file, descriptors.pool, f"{full_name}.{enum.name}")
     return SchemaDef(
         messages=MappingProxyType(messages),
         enums=MappingProxyType(enums),
@@ -55,10 +55,10 @@ def _messages_of(protos: Any, outer: tuple[Any, ...]) -> Iterator[tuple[Any, ...
         yield from _messages_of(proto.nested_type, scopes)
 
 
-def _add_enum(enums: dict[str, EnumDef], pool: Any, full_name: str) -> None:
+def _add_enum(enums: dict[str, EnumDef], file: Any, pool: Any, full_name: str) -> None:
     descriptor = pool.FindEnumTypeByName(full_name)
     values = tuple((value.name, value.number) for value in descriptor.values)
-    enums[full_name] = EnumDef(full_name, bool(descriptor.is_closed), values)
+    enums[full_name] = EnumDef(full_name, file.name, bool(descriptor.is_closed), values)
 
 
 def _message(

@@ -37,7 +37,7 @@ Default = bool | int | float | str | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class FieldOption:
-    """One ``(yaff.proto.field)`` entry; ``id`` is 0 where it gives none, ``slice_name`` is "" where untagged."""
+    """One ``(yaff.proto.field)`` entry; ``id`` is 0 where it gives none, ``slice_name`` "" where untagged."""
 
     slice_name: str
     id: int
@@ -104,6 +104,7 @@ class MessageDef:
 @dataclass(frozen=True, slots=True)
 class EnumDef:
     full_name: str
+    file: str
     closed: bool
     values: tuple[tuple[str, int], ...]
 

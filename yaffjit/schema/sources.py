@@ -117,17 +117,23 @@ def _run_protoc(protos: list[Path], include: list[Path]) -> bytes:
         if not folder.is_dir():
             raise SchemaError(f"no such include folder: {folder}")
     roots = [folder.resolve() for folder in include]
-    for proto in protos:
-        folder = proto.resolve().parent
-        if not any(folder == root or root in folder.parents for root in roots):
-            roots.append(folder)
+    own_folders = {proto.resolve().parent for proto in protos}
+    outside = [folder for folder in own_folders if not any(folder.is_relative_to(root) for root in roots)]
+    # protoc names a file by the first root that holds it: the deepest one gives the name that imports use.
+    roots += sorted(outside, key=lambda folder: (-len(folder.parts), folder))
     with (
         resources.as_file(resources.files("yaffjit.schema")) as own,
         resources.as_file(resources.files("grpc_tools") / "_proto") as well_known,
         tempfile.TemporaryDirectory() as scratch,
     ):
         output = Path(scratch) / "schema.binpb"
-        command = [sys.executable, "-m", "grpc_tools.protoc", "--include_imports", f"--descriptor_set_out={output}"]
+        command = [
+            sys.executable,
+            "-m",
+            "grpc_tools.protoc",
+            "--include_imports",
+            f"--descriptor_set_out={output}",
+        ]
         command += [f"--proto_path={root}" for root in (*roots, own, well_known)]
         command += [str(proto.resolve()) for proto in protos]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
