@@ -1,0 +1,333 @@
+"""The command line: each command is a thin call of the public API, imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from yaffjit.errors import IndexFileError, SchemaError, YaffjitError
+
+if TYPE_CHECKING:
+    from yaffjit.api import Schema
+    from yaffjit.columns import Columns
+
+EXIT_ERROR = 1  # the command failed; usage errors are argparse's 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+ARROW_FILE_MAGIC = b"ARROW1"
+COLUMN_SUFFIXES = (".csv", ".parquet", ".arrow", ".feather")
+
+_DESCRIPTION = "Read Protobuf data at native speed: index files of YaFF messages, and what lies in them."
+_EPILOG = """\
+examples:
+  yaffjit demo                                                  the whole path on made-up data
+  yaffjit layout ads.proto ads.Banner                           where each field lies, and what that costs
+  yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow
+  yaffjit show banners.arrow 0
+  yaffjit columns banners.arrow id stats.ctr -o features.parquet
+  yaffjit verify banners.arrow
+
+exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; errors become one line on standard error and an exit code."""
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], None] = parsed.command
+    try:
+        command(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        print("yaffjit: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except (YaffjitError, OSError) as error:
+        print(f"yaffjit: error: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="yaffjit",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_build(commands)
+    _add_show(commands)
+    _add_columns(commands)
+    _add_layout(commands)
+    _add_verify(commands)
+    _add_demo(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *unused: Any, **also_unused: Any) -> None:
+        from yaffjit import __version__
+
+        print(f"yaffjit {__version__}")
+        parser.exit()
+
+
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], None], what: str, examples: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=what,
+        description=what[0].upper() + what[1:] + ".",
+        epilog="examples:\n" + "".join(f"  {line}\n" for line in examples.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _add_schema_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--include", "-I", action="append", default=[], metavar="DIR", help="a folder with imported files"
+    )
+    parser.add_argument("--slice", metavar="NAME", help="read YaFF's options by this slice")
+
+
+def _load_schema(parsed: argparse.Namespace) -> Schema:
+    from yaffjit.api import load_schema
+
+    return load_schema(parsed.schema, include=parsed.include, slice=parsed.slice)
+
+
+# build
+
+
+def _add_build(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "build",
+        _build,
+        "build an index file from length-delimited protobuf messages",
+        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow\n"
+        "yaffjit build ads.proto ads.Banner part1.pb part2.pb -o banners.arrow -I protos --layout sparse",
+    )
+    parser.add_argument("schema", metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet")
+    parser.add_argument("message", metavar="MESSAGE", help="full name of the message type, as ads.Banner")
+    parser.add_argument("inputs", metavar="INPUT", nargs="+", help="messages, each after its varint length")
+    parser.add_argument("--output", "-o", required=True, metavar="INDEX", help="the index file to write")
+    parser.add_argument(
+        "--layout",
+        choices=("flat", "sparse", "auto"),
+        default="flat",
+        help="how messages of the dynamic layout are written (default: flat)",
+    )
+    _add_schema_options(parser)
+
+
+def _build(parsed: argparse.Namespace) -> None:
+    from yaffjit.api import build_index, open_index_unchecked
+
+    message_type = _load_schema(parsed)[parsed.message]
+    build_index(parsed.output, message_type, _read_all(parsed.inputs), layout=parsed.layout)
+    count = len(open_index_unchecked(parsed.output))
+    nbytes = Path(parsed.output).stat().st_size
+    print(f"{parsed.output}: {count:,} {parsed.message} messages, {nbytes:,} bytes", file=sys.stderr)
+
+
+def _read_all(paths: Sequence[str]) -> Iterator[bytes]:
+    from yaffjit.build.delimited import read_delimited
+
+    for path in paths:
+        yield from read_delimited(path)
+
+
+# show
+
+
+def _add_show(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "show",
+        _show,
+        "print one record of an index",
+        "yaffjit show banners.arrow 0\nyaffjit show banners.arrow 12345 --json\n"
+        "yaffjit show banners.arrow -1             the last record",
+    )
+    parser.add_argument("index", metavar="INDEX", help="an index file")
+    parser.add_argument("row", metavar="ROW", type=int, help="which record, from 0, or from -1 at the end")
+    parser.add_argument("--json", action="store_true", help="protobuf's JSON instead of its text format")
+
+
+def _show(parsed: argparse.Namespace) -> None:
+    from google.protobuf import text_format
+
+    from yaffjit.api import open_index_unchecked
+    from yaffjit.view import to_json
+
+    index = open_index_unchecked(parsed.index)
+    count = len(index)
+    if not -count <= parsed.row < count:
+        raise IndexFileError(f"{parsed.index}: there is no row {parsed.row}, the index has {count:,} rows")
+    # Trusting the file opens it at once whatever its size; the one record that is read is verified here.
+    view = index.message_type.view(bytes(index.payload(parsed.row)))
+    if parsed.json:
+        print(to_json(view))
+    else:
+        print(text_format.MessageToString(view.to_message(), as_utf8=True), end="")
+
+
+# columns
+
+
+def _add_columns(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "columns",
+        _columns,
+        "pull fields out of an index as columns",
+        "yaffjit columns banners.arrow id price stats.ctr\n"
+        "yaffjit columns banners.arrow id 'geo.*' -o features.parquet",
+    )
+    parser.add_argument("index", metavar="INDEX", help="an index file")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a field as stats.ctr; all as geo.*")
+    parser.add_argument(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help=f"the file to write: {', '.join(COLUMN_SUFFIXES)} (default: CSV to standard output)",
+    )
+
+
+def _columns(parsed: argparse.Namespace) -> None:
+    from yaffjit.api import open_index
+
+    suffix = Path(parsed.output).suffix.lower() if parsed.output else ".csv"
+    if suffix not in COLUMN_SUFFIXES:
+        raise IndexFileError(f"{parsed.output}: the suffix must be one of {', '.join(COLUMN_SUFFIXES)}")
+    _write_columns(open_index(parsed.index).columns(*parsed.paths), parsed.output, suffix)
+
+
+def _write_columns(columns: Columns, path: str | None, suffix: str) -> None:
+    import pyarrow as pa
+
+    table = columns.to_arrow()
+    if path is None:
+        from pyarrow import csv
+
+        csv.write_csv(table, sys.stdout.buffer)
+    elif suffix == ".csv":
+        from pyarrow import csv
+
+        csv.write_csv(table, path)
+    elif suffix == ".parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, path)
+    else:
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
+
+# layout
+
+
+def _add_layout(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "layout",
+        _layout,
+        "print where each field of a message lies under YaFF, what that costs, and what it can't hold",
+        "yaffjit layout ads.proto                  all message types of the schema\n"
+        "yaffjit layout ads.proto ads.Banner       the fields of one",
+    )
+    parser.add_argument("schema", metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet")
+    parser.add_argument("message", metavar="MESSAGE", nargs="?", help="full name of a message type")
+    _add_schema_options(parser)
+
+
+def _layout(parsed: argparse.Namespace) -> None:
+    from yaffjit.render import layout_text, schema_text
+
+    schema = _load_schema(parsed)
+    if parsed.message is not None:
+        print(layout_text(schema[parsed.message].plan))
+        return
+    unsupported = schema.unsupported
+    plans = (
+        (name, SchemaError(unsupported[name]) if name in unsupported else message_type.plan)
+        for name, message_type in schema.messages.items()
+    )
+    print(schema_text(schema.definition, plans))
+
+
+# verify
+
+
+def _add_verify(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "verify",
+        _verify,
+        "check an index file, or a file that holds one YaFF message",
+        "yaffjit verify banners.arrow\nyaffjit verify banner.yaff --schema ads.proto --message ads.Banner",
+    )
+    parser.add_argument("file", metavar="FILE", help="an index file, or the bytes of one message")
+    parser.add_argument("--schema", metavar="SCHEMA", help="for a single message: its schema")
+    parser.add_argument("--message", metavar="MESSAGE", help="for a single message: full name of its type")
+    _add_schema_options(parser)
+
+
+def _verify(parsed: argparse.Namespace) -> None:
+    from yaffjit.api import open_index
+
+    with open(parsed.file, "rb") as file:
+        is_index = file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
+    if is_index:
+        index = open_index(parsed.file)
+        print(f"{parsed.file}: {len(index):,} {index.message_type.full_name} messages, all well-formed")
+        return
+    if parsed.schema is None or parsed.message is None:
+        raise IndexFileError(
+            f"{parsed.file} isn't an index file; if it holds one message, give --schema and --message"
+        )
+    buf = Path(parsed.file).read_bytes()
+    _load_schema(parsed)[parsed.message].verify(buf)
+    print(f"{parsed.file}: a well-formed {parsed.message} of {len(buf):,} bytes")
+
+
+# demo
+
+
+def _add_demo(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "demo",
+        _demo,
+        "build, index and read made-up ad banners, and time protobuf, columns and a jitted function",
+        "yaffjit demo\nyaffjit demo --rows 20000 --keep demo-data",
+    )
+    parser.add_argument("--rows", type=_row_count, default=200_000, help="how many banners (default: 200000)")
+    parser.add_argument("--keep", metavar="DIR", help="a folder to leave the files in")
+
+
+def _row_count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("at least one row is needed")
+    return count
+
+
+def _demo(parsed: argparse.Namespace) -> None:
+    from yaffjit.demo import run
+
+    run(parsed.rows, keep=parsed.keep)
