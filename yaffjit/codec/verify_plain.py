@@ -1,0 +1,271 @@
+"""The rules of a well-formed YaFF buffer in plain Python: what the kernel must equal, and all error texts.
+
+Whatever is accepted here can't make a reader of ours read outside the buffer. The rules:
+
+* An offset is at most 2**31-1 and leads forward, so that there are no cycles. 0 means absent in a flat or
+  fixed slot, and is an error in a sparse message and in an array.
+* Presence and size bits and sparse tables lie before their message, but not below byte 4.
+* A flat message reaches to the last slot that a reader of this plan looks at. Where fields have been
+  removed, slots behind them are found by the sizes in the message, which must be there.
+* A text has its terminator; an array its elements; a sparse value its bytes.
+* Messages lie at most `MAX_DEPTH` deep in the root, which is what protobuf's parser takes; map pairs and
+  array elements count.
+* Writers share equal texts, scalar arrays and sparse tables within a buffer, and a message may be shared
+  too. So work is limited in proportion to the buffer: a *step* is one text, array, array element or message
+  (one more for each 16 fields looked at, up to 32 more). Honest buffers take less than one step a byte.
+* With ``utf8``, text is UTF-8 wherever protobuf demands it. Long texts are read once however many fields
+  share them.
+
+What makes no reader unsafe is no error: unknown ids, size codes of fields that the plan knows, presence bits
+that contradict their slots, bytes of a bool other than 0 and 1 (any but 0 is true, once XORed with the
+default), maps that are unsorted or name a key twice (a look-up may then miss it).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NoReturn
+
+from yaffjit.errors import VerifyError
+from yaffjit.plan.model import MAX_OFFSET, FieldPlan, MessagePlan
+
+MAX_DEPTH = 100
+STEPS_PER_BYTE = 8
+# Texts of this many bytes are looked up before they are read; all of them together may have
+# TEXT_BYTES_PER_BYTE times as many bytes as the buffer, which only texts that overlap can exceed.
+LONG_TEXT = 256
+TEXT_BYTES_PER_BYTE = 8
+
+# Where a message can begin at the earliest, and what lies before it.
+_ROOT_OFFSET = 4
+_HEADER = 2
+_FLAT = 0x8000
+_SIZED = 2
+_EXPLICIT = 1
+_CODE_WIDTH = (0, 1, 4, 8)
+
+_read_u16 = struct.Struct("<H").unpack_from
+_read_u32 = struct.Struct("<I").unpack_from
+_read_i32 = struct.Struct("<i").unpack_from
+
+
+def verify_plain(mp: MessagePlan, data: bytes | memoryview, utf8: bool = True) -> None:
+    """Check one buffer.
+
+    Args:
+        mp: the root message's plan.
+        data: the whole buffer; a memoryview must have format "B".
+        utf8: also check text where protobuf does.
+
+    Raises:
+        VerifyError: names the field path, the byte position and the two numbers compared.
+    """
+    _Check(mp, data, utf8).root()
+
+
+def step_cost(field_count: int) -> int:
+    """Steps of a message of which ``field_count`` fields are looked at."""
+    return 1 + min(field_count >> 4, 32)
+
+
+class _Check:
+    """One pass over one buffer. All positions are absolute."""
+
+    def __init__(self, mp: MessagePlan, data: bytes | memoryview, utf8: bool) -> None:
+        self.mp = mp
+        self.data = data
+        self.nbytes = len(data)
+        self.utf8 = utf8
+        self.path: list[str] = []  # of the field or element that is being read, from the root
+        self.steps = 0
+        self.text_bytes = 0
+        self.long_texts: set[int] = set()
+
+    def fail(self, pos: int, text: str, found: int, limit: int | None) -> NoReturn:
+        path = ".".join(self.path)
+        raise VerifyError(text, pos, message=self.mp.full_name, path=path, found=found, limit=limit)
+
+    def room(self, what: str, pos: int, size: int) -> None:
+        """``size`` bytes at ``pos`` are in the buffer."""
+        if size > self.nbytes - pos:
+            text = f"{what} of {_bytes(size)} runs past the end of the buffer ({_bytes(self.nbytes)})"
+            self.fail(pos, text, size, self.nbytes)
+
+    def step(self, count: int, pos: int) -> None:
+        self.steps += count
+        limit = STEPS_PER_BYTE * self.nbytes
+        if self.steps > limit:
+            text = f"parts are shared too often: {self.steps} steps to read it all (at most {limit})"
+            self.fail(pos, text, self.steps, limit)
+
+    def offset(self, slot: int, least: int = 1) -> int:
+        """The offset in a slot."""
+        offset: int = _read_u32(self.data, slot)[0]
+        if offset < least:
+            self.fail(slot, f"offset of {offset} (at least {least})", offset, least)
+        if offset > MAX_OFFSET:
+            self.fail(slot, f"offset of {offset} (at most {MAX_OFFSET})", offset, MAX_OFFSET)
+        return offset
+
+    def root(self) -> None:
+        self.room("root offset", 0, _ROOT_OFFSET)
+        self.message(self.mp, self.offset(0, least=_ROOT_OFFSET), 0)
+
+    def message(self, mp: MessagePlan, at: int, depth: int) -> None:
+        """The message at ``at`` and all that it reaches."""
+        if depth > MAX_DEPTH:
+            self.fail(at, f"message at depth {depth} (at most {MAX_DEPTH})", depth, MAX_DEPTH)
+        if mp.layout == "fixed":
+            self.room("fixed message", at, mp.limit)
+            self.slots(mp.fields, at, at, depth)
+            return
+        self.room("header", at, _HEADER)
+        header: int = _read_u16(self.data, at)[0]
+        is_flat = header >= _FLAT
+        if mp.layout == "flat" and not is_flat:
+            self.fail(at, f"header 0x{header:04x} of a flat message is below 0x8000", header, _FLAT)
+        if mp.layout == "sparse" and is_flat:
+            self.fail(at, f"header 0x{header:04x} of a sparse message isn't below 0x8000", header, _FLAT)
+        highest = max((header & ~_FLAT) >> 2, 1) - 1
+        fields = tuple(f for f in mp.fields if f.id <= highest)
+        if is_flat:
+            self.flat(fields, at, header, highest, depth)
+        else:
+            self.sparse(fields, at, highest, depth)
+
+    def flat(self, fields: tuple[FieldPlan, ...], at: int, header: int, highest: int, depth: int) -> None:
+        bits = (2 if header & _SIZED else 0) + (header & _EXPLICIT)
+        begin = at - (highest * bits + 7) // 8
+        if begin < _ROOT_OFFSET:
+            text = f"presence and size bits begin at byte {begin} (at least {_ROOT_OFFSET}): header"
+            self.fail(at, text, begin, _ROOT_OFFSET)
+        moved = 0  # bytes of removed fields before the last field
+        if fields:
+            moved = self.moved(fields[-1], at, header)
+            self.room("flat message", at, _HEADER + fields[-1].offset + moved + fields[-1].width)
+        self.slots(fields, at, at + _HEADER, depth, header if moved else None)
+
+    def moved(self, f: FieldPlan, at: int, header: int) -> int:
+        """How many bytes removed fields take before field ``f`` in a flat message."""
+        if f.holes and not header & _SIZED:
+            text = f"id {f.holes[0]} was removed, but header 0x{header:04x} gives no sizes to find id {f.id}"
+            self.fail(at, text, f.holes[0], f.id)
+        step = 3 if header & _EXPLICIT else 2
+        moved = 0
+        for hole in f.holes:
+            code = 0
+            for i in (0, 1):
+                bit = step * hole - 2 + i
+                code |= (self.data[at - 1 - (bit >> 3)] >> (bit & 7) & 1) << i
+            moved += _CODE_WIDTH[code]
+        return moved
+
+    def slots(
+        self, fields: tuple[FieldPlan, ...], at: int, first_slot: int, depth: int, header: int | None = None
+    ) -> None:
+        """What the slots of a fixed or flat message refer to; ``header`` is given if holes move them."""
+        references = [f for f in fields if f.out_of_line]
+        self.step(step_cost(len(references)), at)
+        for f in references:
+            slot = first_slot + f.offset
+            if header is not None:
+                slot += self.moved(f, at, header)
+            if _read_u32(self.data, slot)[0]:
+                self.reference(f, at, slot, depth)
+
+    def sparse(self, fields: tuple[FieldPlan, ...], at: int, highest: int, depth: int) -> None:
+        self.step(step_cost(len(fields)), at)
+        if not highest:
+            return
+        if at - 4 < _ROOT_OFFSET:
+            text = f"table offset begins at byte {at - 4} (at least {_ROOT_OFFSET}): header"
+            self.fail(at, text, at - 4, _ROOT_OFFSET)
+        end = at + _read_i32(self.data, at - 4)[0]
+        begin = end - highest - max(highest - 31, 0)
+        if begin < _ROOT_OFFSET:
+            text = f"table begins at byte {begin} (at least {_ROOT_OFFSET}): header"
+            self.fail(at, text, begin, _ROOT_OFFSET)
+        if end > self.nbytes:
+            text = f"table ends at byte {end}, past the end of the buffer ({_bytes(self.nbytes)}): header"
+            self.fail(at, text, end, self.nbytes)
+        for f in fields:
+            if f.id < 32:
+                entry = self.data[end - f.id]
+            else:
+                entry = _read_u16(self.data, end - 2 * f.id + 31)[0]
+            if entry:
+                self.path.append(f.name)
+                if entry < _HEADER:
+                    self.fail(at, f"value {entry} behind the start of its header (at least 2)", entry, _HEADER)
+                self.room("value", at + entry, f.width)
+                self.path.pop()
+                if f.out_of_line:
+                    self.reference(f, at, at + entry, depth)
+
+    def reference(self, f: FieldPlan, at: int, slot: int, depth: int) -> None:
+        """What the offset in a slot leads to, from the start of the message at ``at``."""
+        self.path.append(f.name)
+        target = at + self.offset(slot)
+        if f.repeated:
+            self.array(f, target, depth)
+        elif f.kind == "message":
+            self.message(self.mp.child(f), target, depth + 1)
+        else:
+            self.text(f, target)
+        self.path.pop()
+
+    def array(self, f: FieldPlan, pos: int, depth: int) -> None:
+        self.step(1, pos)
+        self.room("count", pos, 4)
+        count: int = _read_u32(self.data, pos)[0]
+        first = pos + 4
+        width = f.element_width
+        if count * width > self.nbytes - first:
+            of = f"array of {count} elements of {_bytes(width)}"
+            text = f"{of} runs past the end of the buffer ({_bytes(self.nbytes)})"
+            self.fail(pos, text, count * width, self.nbytes)
+        if f.kind not in ("message", "string", "bytes"):
+            return
+        name = self.path[-1]
+        child = self.mp.child(f) if f.message else None
+        for i in range(count):
+            self.path[-1] = f"{name}[{i}]"
+            element = first + i * width
+            if not f.inlined:
+                element = first + self.offset(element)
+            if child is None:
+                self.text(f, element)
+            else:
+                self.message(child, element, depth + 1)
+
+    def text(self, f: FieldPlan, pos: int) -> None:
+        self.step(1, pos)
+        self.room("length", pos, 4)
+        length: int = _read_u32(self.data, pos)[0]
+        first = pos + 4
+        self.room("text", first, length)
+        end = first + length
+        self.room("terminator", end, 1)
+        if self.data[end]:
+            text = f"text of {_bytes(length)} ends with byte {self.data[end]} where its terminator 0 should be"
+            self.fail(end, text, self.data[end], 0)
+        if not (self.utf8 and f.utf8):
+            return
+        if length >= LONG_TEXT:
+            if pos in self.long_texts:
+                return
+            self.long_texts.add(pos)
+            self.text_bytes += length
+            limit = TEXT_BYTES_PER_BYTE * self.nbytes
+            if self.text_bytes > limit:
+                text = f"texts overlap: they have {self.text_bytes} bytes (at most {limit})"
+                self.fail(pos, text, self.text_bytes, limit)
+        try:
+            bytes(self.data[first:end]).decode()
+        except UnicodeDecodeError as error:
+            byte = self.data[first + error.start]
+            self.fail(first + error.start, f"text isn't UTF-8: byte 0x{byte:02x}", byte, None)
+
+
+def _bytes(count: int) -> str:
+    return f"{count} byte" if count == 1 else f"{count} bytes"
