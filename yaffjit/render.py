@@ -67,8 +67,8 @@ def warnings(mp: MessagePlan) -> list[str]:
     if mp.layout == "sparse" or (holes and mp.layout == "dynamic"):
         table = top + max(0, top - 31)
         lines.append(
-            f"Sparse messages have a header of {HEADER_BYTES + META_OFFSET_BYTES} bytes and, if id {top} is set, "
-            f"a table of {table} bytes, which messages of one buffer share where theirs are the same."
+            f"Sparse messages have {HEADER_BYTES + META_OFFSET_BYTES} bytes of header and up to {table} "
+            "bytes of table, which messages of one buffer share where theirs are the same."
         )
     if holes and mp.layout in ("dynamic", "sparse"):
         lines.extend(_id_suggestions(mp))
