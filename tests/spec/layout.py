@@ -276,10 +276,9 @@ def check(result: Layout, slice: str | None) -> None:
     name = result.descriptor.full_name
     if result.gapped and result.kind in (FLAT, FIXED):
         raise SpecError(f"{name}: gaps in a {result.kind} message")
-    in_oneofs = real_oneof_members(result.descriptor)
+    if result.kind == FIXED and has_oneof(result.descriptor):
+        raise SpecError(f"{name}: a oneof in a fixed message")
     for field in result.live:
-        if result.kind == FIXED and field.name in in_oneofs:
-            raise SpecError(f"{name}: a oneof in a fixed message")
         if result.kind != FIXED and field.id > MAX_ID:
             raise SpecError(f"{name}: id {field.id}")
         if field.descriptor.type == F.TYPE_GROUP and is_proto2(result.descriptor):
@@ -290,12 +289,11 @@ def check(result: Layout, slice: str | None) -> None:
                 raise SpecError(f"{name}: an array of empty fixed messages")
 
 
-def real_oneof_members(descriptor: Descriptor) -> set[str]:
-    """Members of oneofs as written in the file; the oneof behind proto3's `optional` doesn't count."""
+def has_oneof(descriptor: Descriptor) -> bool:
+    """A oneof as written in the file; the one behind proto3's `optional` doesn't count."""
     message = DescriptorProto()
     descriptor.CopyToProto(message)
-    members = [field for field in message.field if field.HasField("oneof_index")]
-    return {field.name for field in members if not field.proto3_optional}
+    return any(field.HasField("oneof_index") and not field.proto3_optional for field in message.field)
 
 
 def is_proto2(descriptor: Descriptor) -> bool:
