@@ -185,7 +185,7 @@ def _default_text(mp: MessagePlan, f: FieldPlan) -> str:
 def _notes(f: FieldPlan) -> str:
     notes = [f"oneof {f.oneof}"] if f.oneof else []
     if f.inlined:
-        notes.append(f"{f.element_width} bytes an element, in the array itself")
+        notes.append(f"{f.element_width} bytes each, inlined")
     if f.default_bits != f.declared_bits:
         code = SCALAR_CODE[f.kind]
         (stored,) = struct.unpack("<" + code, f.default_bits.to_bytes(f.width, "little"))
