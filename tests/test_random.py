@@ -1,0 +1,138 @@
+"""Random schemas and messages: yaffjit against the plain-Python specification and against google.protobuf.
+
+Deterministic and short by default. A long campaign: YAFFJIT_HYPOTHESIS=long YAFFJIT_EXAMPLES=20000 pytest ...
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import spec
+from evolution import evolutions, sliced_schemas
+from google.protobuf.message import Message
+from hypothesis import given, note
+from hypothesis import strategies as st
+from refusals import FAULTS, refusals
+from strategies import RandomSchema, messages, schemas
+from walk import check_view, wire
+
+import yaffjit as yj
+
+LAYOUTS = st.sampled_from(["flat", "sparse"])
+
+
+def load(schema: RandomSchema, slice: str | None = None) -> yj.Schema:
+    note(str(schema.file))
+    return yj.load_schema(schema.descriptor_set.SerializeToString(), slice=slice)
+
+
+def draw_root(data: st.DataObject, schema: RandomSchema) -> tuple[str, Message]:
+    """The name of a root and a message of it, in the specification's pool."""
+    root = data.draw(st.sampled_from(schema.roots))
+    return root, data.draw(messages(schema.message_class(root)))
+
+
+def written(message: Message, layout: str, slice: str | None = None) -> bytes | None:
+    """The specification's bytes, None where it says that the value can't be held."""
+    try:
+        return spec.write(message, layout, slice)
+    except spec.SpecError:
+        return None
+
+
+@given(st.data())
+def test_encode(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    loaded = load(schema)
+    assert not set(schema.roots) & loaded.unsupported.keys()
+    for _ in range(3):
+        root, message = draw_root(data, schema)
+        layout = data.draw(LAYOUTS)
+        expected = written(message, layout)
+        if expected is None:
+            with pytest.raises(yj.EncodeError):
+                loaded[root].encode(message, layout=layout)
+        else:
+            assert loaded[root].encode(message, layout=layout).hex() == expected.hex()
+
+
+@given(st.data())
+def test_decode(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    loaded = load(schema)
+    for _ in range(3):
+        root, message = draw_root(data, schema)
+        buffer = written(message, data.draw(LAYOUTS))
+        if buffer is not None:
+            loaded[root].verify(buffer)
+            decoded = wire(loaded[root].decode(buffer))
+            assert decoded == wire(spec.read(message.DESCRIPTOR, buffer))
+            assert decoded == wire(spec.carried(message))
+
+
+@given(st.data())
+def test_view(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    loaded = load(schema)
+    for _ in range(2):
+        root, message = draw_root(data, schema)
+        buffer = written(message, data.draw(LAYOUTS))
+        if buffer is not None:
+            view = loaded[root].view(buffer)
+            check_view(view, spec.carried(message))
+            assert wire(view.to_message()) == wire(loaded[root].decode(buffer))
+
+
+@given(st.data())
+def test_evolution(data: st.DataObject) -> None:
+    """Data of one schema under another: what the specification reads, or an error where it has one."""
+    writer, reader = data.draw(evolutions())
+    note(str(writer.file))
+    loaded = load(reader)
+    for _ in range(2):
+        root, message = draw_root(data, writer)
+        buffer = written(message, data.draw(LAYOUTS))
+        if buffer is None:
+            continue
+        try:
+            expected = spec.read(reader.descriptor(root), buffer)
+        except spec.SpecError:
+            check_unreadable(loaded[root], buffer)
+            continue
+        loaded[root].verify(buffer)
+        assert wire(loaded[root].decode(buffer)) == wire(expected)
+        check_view(loaded[root].view(buffer), expected)
+
+
+def check_unreadable(type: yj.MessageType, buffer: bytes) -> None:
+    for read in (type.decode, type.verify, type.view):
+        with pytest.raises(yj.DecodeError):
+            read(buffer)
+
+
+@given(st.data())
+def test_slices(data: st.DataObject) -> None:
+    schema = data.draw(sliced_schemas().filter(lambda schema: schema.roots))
+    loaded = load(schema, slice="s")
+    root, message = draw_root(data, schema)
+    layout = data.draw(LAYOUTS)
+    buffer = spec.write(message, layout, "s")
+    assert loaded[root].encode(message, layout=layout).hex() == buffer.hex()
+    assert wire(loaded[root].decode(buffer)) == wire(spec.carried(message, "s"))
+    check_view(loaded[root].view(buffer), spec.carried(message, "s"))
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@given(data=st.data())
+def test_refused(fault: Any, data: st.DataObject) -> None:
+    """A message that YaFF can't hold is listed, fails when it's used as YaFF, and doesn't stop the others."""
+    schema = data.draw(refusals(fault))
+    loaded = load(schema)
+    assert "Refused" in loaded.unsupported["Refused"]
+    with pytest.raises(yj.SchemaError, match=r"^YaFF can't hold Refused"):
+        loaded["Refused"].encode(schema.message_class("Refused")())
+    with pytest.raises(spec.SpecError):
+        spec.write(schema.message_class("Refused")())
+    root, message = draw_root(data, schema)
+    assert loaded[root].encode(message) == spec.write(message)
