@@ -6,7 +6,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from yaffjit.errors import DecodeError
 
@@ -36,7 +36,7 @@ def read_delimited(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[bytes
         return _messages(source, str(getattr(source, "name", "delimited file")), False)
     path = os.fspath(source)
     if path.endswith(".gz"):
-        return _messages(gzip.open(path, "rb"), path, True)
+        return _messages(cast(IO[bytes], gzip.open(path, "rb")), path, True)
     return _messages(open(path, "rb"), path, True)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from yaffjit.errors import VerifyError
+from yaffjit.errors import RowError, VerifyError
 from yaffjit.plan.model import MessagePlan
 from yaffjit.records.chunks import Chunks
 from yaffjit.records.payloads import frozen, joined
@@ -213,7 +213,7 @@ class Records:
         if index < 0:
             index += self._count
         if not 0 <= index < self._count:
-            raise IndexError(f"row {row} is out of range: there are {self._count} rows")
+            raise RowError(operator.index(row), self._count)
         return self._start + index
 
     def __repr__(self) -> str:
