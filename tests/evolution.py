@@ -9,13 +9,6 @@ from hypothesis import strategies as st
 from strategies import LAYOUT_NUMBERS, MAX_ID, Building, Draw, RandomSchema, add_option, schemas
 from strategies import FieldDescriptorProto as F
 
-
-def pinned_options(layout: str) -> bytes:
-    message = DescriptorProto()
-    add_option(message, "message", layout=LAYOUT_NUMBERS[layout])
-    return message.options.SerializeToString()
-
-
 # Kinds that a new field can have, simple ones.
 NEW_KINDS = (F.TYPE_BOOL, F.TYPE_INT32, F.TYPE_DOUBLE, F.TYPE_STRING, F.TYPE_BYTES, F.TYPE_UINT64)
 
@@ -45,23 +38,31 @@ def all_messages(messages: Iterable[DescriptorProto]) -> Iterator[DescriptorProt
             yield from all_messages(message.nested_type)
 
 
-# The serialized options of a message whose only option is that it's pinned to flat or to sparse.
-PINNED_ONLY = {pinned_options(layout) for layout in ("flat", "sparse")}
+def pinned_options(layout: str) -> bytes:
+    message = DescriptorProto()
+    add_option(message, "message", layout=LAYOUT_NUMBERS[layout])
+    return message.options.SerializeToString()
+
+
+# By the serialized options of a message that has no other option than its layout: the layout.
+ONLY_LAYOUT = {b"": "dynamic"} | {pinned_options(layout): layout for layout in ("flat", "sparse", "dynamic")}
 
 
 def change(building: Building, message: DescriptorProto, may_unpin: bool) -> None:
     """Changes a message in ways that keep old data readable."""
-    options = message.options.SerializeToString()
-    if options in PINNED_ONLY and may_unpin and building.chance(2):
+    layout = ONLY_LAYOUT.get(message.options.SerializeToString(), "fixed")
+    if layout in ("flat", "sparse") and may_unpin and building.chance(2):
         message.ClearField("options")
-    elif options:
+    elif layout in ("flat", "fixed"):
         for field in message.field:
             rename(building, field)
         return
     taken = [field.number for field in message.field]
     for field in list(message.field):
         choice = building.draw(
-            st.sampled_from(["keep", "keep", "remove", "deprecate", "rename", "leave oneof"])
+            st.sampled_from(
+                ["keep", "keep", "keep", "remove", "remove", "deprecate", "rename", "leave oneof"]
+            )
         )
         if choice == "remove":
             remove(message, field)
