@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Union
+from typing import TypeAlias
 
 from yaffjit.errors import VerifyError
 from yaffjit.plan.model import FieldPlan, MessagePlan
 
-Buffer = Union[bytes, memoryview]
+Buffer: TypeAlias = bytes | memoryview
 Locator = Callable[[Buffer, int], int]
 
 # Header bits of flat and sparse messages.
@@ -133,7 +133,7 @@ def presence(mp: MessagePlan, f: FieldPlan) -> Callable[[Buffer, int], bool]:
 
 
 def target(mp: MessagePlan, f: FieldPlan) -> Locator:
-    """A function (data, at) -> absolute position of the object that out-of-line field ``f`` points to, or -1."""
+    """A function (data, at) -> absolute position of the object of out-of-line field ``f``, or -1."""
     find = locate(mp, f)
 
     def follow(data: Buffer, at: int) -> int:

@@ -32,9 +32,11 @@ class Refused(Exception):
         self.parts.insert(0, part)
         return self
 
-    @property
-    def path(self) -> str:
-        return "".join(part if part.startswith("[") else "." + part for part in self.parts).lstrip(".")
+    def sentence(self, full_name: str) -> str:
+        """The reason behind the names of the root message and of the field."""
+        path = "".join(part if part.startswith("[") else f".{part}" for part in self.parts)
+        where = f"{full_name}, field {path.removeprefix('.')}" if path else full_name
+        return f"{where}: {self.reason}"
 
 
 class Writer:
@@ -54,6 +56,12 @@ class Writer:
         self.shared: dict[bytes, int] = {}
         self.tables: dict[bytes, int] = {}
 
+    def enter(self) -> None:
+        """Go into a message within a message, or into a map's pair."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Refused(f"messages nested deeper than {MAX_DEPTH}")
+
     def push(self, chunk: bytes) -> int:
         """Put ``chunk`` in front; its position."""
         self.chunks.append(chunk)
@@ -72,8 +80,16 @@ class Writer:
     def text(self, value: str | bytes) -> int:
         """Position of a string or bytes object."""
         data = value.encode() if isinstance(value, str) else value
-        check_count(len(data))
-        return self.share(pack_u32(len(data)) + data + b"\0")
+        count = len(data)
+        if count > MAX_OFFSET:
+            check_count(count)
+        item = pack_u32(count) + data + b"\0"
+        position = self.shared.get(item)  # as `share`, without its call: most of the time is spent here
+        if position is None:
+            self.chunks.append(item)
+            position = self.nbytes = self.nbytes + count + 5
+            self.shared[item] = position
+        return position
 
     def scalars(self, code: str, values: Sequence[Any]) -> int:
         """Position of an array of scalars; ``code`` is their struct character."""

@@ -1,0 +1,273 @@
+"""Dicts into protobuf messages, so that encoding knows messages only.
+
+protobuf itself judges the values; what it refuses is said again with the path of the field.
+"""
+
+from __future__ import annotations
+
+import datetime
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from yaffjit.codec.writer import MAX_DEPTH, Refused
+from yaffjit.errors import EncodeError, near_names
+from yaffjit.plan.model import MessagePlan
+from yaffjit.schema.model import FieldDef, SchemaDef
+
+REFUSALS = (TypeError, ValueError, OverflowError)
+SHOWN = 80  # characters of a value in an error
+
+INT_RANGE = {
+    "int32": (-(2**31), 2**31 - 1),
+    "sint32": (-(2**31), 2**31 - 1),
+    "sfixed32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "fixed32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "sint64": (-(2**63), 2**63 - 1),
+    "sfixed64": (-(2**63), 2**63 - 1),
+    "uint64": (0, 2**64 - 1),
+    "fixed64": (0, 2**64 - 1),
+}
+NOUN = {"float": "a number", "double": "a number", "bool": "a bool", "string": "a string", "bytes": "bytes"}
+
+# (message, value, depth) -> None; raises Refused
+Setter = Callable[[Any, Any, int], None]
+
+
+def message_from_dict(mp: MessagePlan, value: Any) -> Any:
+    """A message of the schema's own class from a dict (or, for their types, a datetime or timedelta).
+
+    Names are those of the `.proto` or of protobuf's JSON; None means not set. Raises EncodeError with the
+    path of the value that can't be written.
+    """
+    message = mp.plan.schema.message_class(mp.full_name)()
+    try:
+        Filler.of(mp).fill(mp.full_name, message, value, 0)
+    except Refused as refused:
+        raise EncodeError(refused.sentence(mp.full_name)) from None
+    return message
+
+
+class Filler:
+    """Sets the fields of a schema's messages; the setters of a type are made when it's first met."""
+
+    def __init__(self, schema: SchemaDef) -> None:
+        self.schema = schema
+        self.setters: dict[str, dict[str, tuple[FieldDef, Setter]]] = {}
+
+    @staticmethod
+    def of(mp: MessagePlan) -> Filler:
+        key = "codec.from_dict"
+        filler = mp.plan.memo.get(key) or mp.plan.memo.setdefault(key, Filler(mp.plan.schema))
+        assert isinstance(filler, Filler)
+        return filler
+
+    def known(self, full_name: str) -> dict[str, tuple[FieldDef, Setter]]:
+        """The fields of a type by their names and their JSON names, and how they are set."""
+        known = self.setters.get(full_name)
+        if known is None:
+            fields = [(f, self.setter(f)) for f in self.schema.messages[full_name].fields]
+            known = {f.json_name: (f, setter) for f, setter in fields}
+            known.update({f.name: (f, setter) for f, setter in fields})
+            self.setters[full_name] = known
+        return known
+
+    def fill(self, full_name: str, message: Any, value: Any, depth: int) -> None:
+        """Set a message to a dict, another message, a view, a datetime or a timedelta."""
+        if depth > MAX_DEPTH:
+            raise Refused(f"messages nested deeper than {MAX_DEPTH}")
+        if isinstance(value, Mapping):
+            self.fill_fields(full_name, message, value, depth)
+        elif full_name == "google.protobuf.Timestamp" and isinstance(value, datetime.datetime):
+            message.FromDatetime(value)
+        elif full_name == "google.protobuf.Duration" and isinstance(value, datetime.timedelta):
+            message.FromTimedelta(value)
+        else:
+            copy_message(full_name, message, value)
+
+    def fill_fields(self, full_name: str, message: Any, value: Mapping[Any, Any], depth: int) -> None:
+        known = self.known(full_name)
+        given: dict[str, Any] = {}
+        oneofs: dict[str, str] = {}
+        for name, held in value.items():
+            if name not in known:
+                if not isinstance(name, str):
+                    raise Refused(f"{shown(name)} is not the name of a field of {full_name}")
+                names = [f.name for f in self.schema.messages[full_name].fields]
+                raise Refused(f"{full_name} has no such field{near_names(name, names)}").within(name)
+            if held is None:
+                continue
+            f, setter = known[name]
+            if f.name in given:
+                raise Refused(f"given twice, as {given[f.name]!r} and as {name!r}").within(f.name)
+            given[f.name] = name
+            if f.oneof and oneofs.setdefault(f.oneof, name) != name:
+                both = f"{oneofs[f.oneof]!r} and {name!r}"
+                raise Refused(f"{both} are both given, but only one field of oneof {f.oneof!r} can be set")
+            try:
+                setter(message, held, depth)
+            except Refused as refused:
+                raise refused.within(f.name) from None
+
+    def setter(self, f: FieldDef) -> Setter:
+        if f.is_map:
+            return self.map_setter(f)
+        if f.kind in ("message", "group"):
+            return self.messages_setter(f) if f.repeated else self.message_setter(f)
+        return self.scalars_setter(f) if f.repeated else self.scalar_setter(f)
+
+    def numbers(self, f: FieldDef) -> Mapping[str, int]:
+        return dict(self.schema.enums[f.type_name].values) if f.kind == "enum" else {}
+
+    def scalar_setter(self, f: FieldDef) -> Setter:
+        name = f.name
+        numbers = self.numbers(f)
+
+        def set_scalar(message: Any, value: Any, depth: int) -> None:
+            try:
+                setattr(message, name, number_of(f, numbers, value) if numbers else value)
+            except REFUSALS:
+                raise self.refusal(f, value) from None
+
+        return set_scalar
+
+    def scalars_setter(self, f: FieldDef) -> Setter:
+        name = f.name
+        numbers = self.numbers(f)
+
+        def set_scalars(message: Any, value: Any, depth: int) -> None:
+            values = elements(value)
+            container = getattr(message, name)
+            try:
+                container.extend(values)
+                return
+            except REFUSALS:  # an enum's name, or a bad element: find out which
+                del container[:]
+            for i, element in enumerate(values):
+                try:
+                    container.append(number_of(f, numbers, element) if numbers else element)
+                except Refused as refused:
+                    raise refused.within(f"[{i}]") from None
+                except REFUSALS:
+                    raise self.refusal(f, element).within(f"[{i}]") from None
+
+        return set_scalars
+
+    def message_setter(self, f: FieldDef) -> Setter:
+        def set_message(message: Any, value: Any, depth: int) -> None:
+            child = getattr(message, f.name)
+            self.fill(f.type_name, child, value, depth + 1)
+            type(child).SetInParent(child)  # by the class: a field may have the method's name
+
+        return set_message
+
+    def messages_setter(self, f: FieldDef) -> Setter:
+        def set_messages(message: Any, value: Any, depth: int) -> None:
+            container = getattr(message, f.name)
+            for i, element in enumerate(elements(value)):
+                try:
+                    self.fill(f.type_name, container.add(), element, depth + 1)
+                except Refused as refused:
+                    raise refused.within(f"[{i}]") from None
+
+        return set_messages
+
+    def map_setter(self, f: FieldDef) -> Setter:
+        key_field, value_field = self.schema.messages[f.type_name].fields
+        numbers = self.numbers(value_field)
+        is_message = value_field.kind == "message"
+
+        def set_map(message: Any, value: Any, depth: int) -> None:
+            if not isinstance(value, Mapping):
+                raise Refused(f"{shown(value)} is not a dict")
+            container = getattr(message, f.name)
+            for key, held in value.items():
+                try:
+                    key in container  # noqa: B015  (protobuf judges the key)
+                except REFUSALS:
+                    raise self.refusal(key_field, key, "key ") from None
+                try:
+                    if is_message:
+                        self.fill(value_field.type_name, container[key], held, depth + 2)
+                    else:
+                        container[key] = number_of(value_field, numbers, held) if numbers else held
+                except Refused as refused:
+                    raise refused.within(f"[{key!r}]") from None
+                except REFUSALS:
+                    raise self.refusal(value_field, held).within(f"[{key!r}]") from None
+
+        return set_map
+
+    def refusal(self, f: FieldDef, value: Any, what: str = "") -> Refused:
+        """Why protobuf refused a scalar."""
+        text = what + shown(value)
+        if f.kind in INT_RANGE or f.kind == "enum":
+            if isinstance(value, bool) or not is_integer(value):
+                noun = "a name or number" if f.kind == "enum" else "an integer"
+                return Refused(f"{text} is not {noun}")
+            low, high = INT_RANGE.get(f.kind, INT_RANGE["int32"])
+            if not low <= operator.index(value) <= high:
+                return Refused(f"{text} is out of range for {f.kind} ({low} to {high})")
+            return Refused(f"{text} is not a number of closed enum {f.type_name}")
+        if f.kind == "string" and isinstance(value, (str, bytes)):
+            return Refused(f"{text} is not valid UTF-8")
+        if f.kind in ("float", "double") and is_integer(value):
+            return Refused(f"{text} is out of range for {f.kind}")
+        return Refused(f"{text} is not {NOUN[f.kind]}")
+
+
+def copy_message(full_name: str, message: Any, value: Any) -> None:
+    """Set a message to another one of its type, of whatever pool, or to a view."""
+    from google.protobuf.message import DecodeError as ProtobufError
+    from google.protobuf.message import Message
+
+    to_message = getattr(type(value), "to_message", None)
+    if to_message is not None:
+        value = to_message(value)
+    if not isinstance(value, Message):
+        raise Refused(f"{shown(value)} is not a dict or a message")
+    found = value.DESCRIPTOR.full_name
+    if found != full_name:
+        raise Refused(f"{full_name} expected, but the message is a {found}")
+    own = type(message)
+    try:
+        if type(value) is own:
+            own.CopyFrom(message, value)
+        else:
+            own.MergeFromString(message, type(value).SerializePartialToString(value))
+    except ProtobufError as error:
+        raise Refused(f"this schema can't read the message: {error}") from None
+
+
+def number_of(f: FieldDef, numbers: Mapping[str, int], value: Any) -> Any:
+    """The number of an enum value given by name; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    if value not in numbers:
+        raise Refused(f"{shown(value)} is not a value of enum {f.type_name}{near_names(value, numbers)}")
+    return numbers[value]
+
+
+def elements(value: Any) -> list[Any]:
+    """The elements of a list, an array or another iterable that isn't text or a dict."""
+    if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
+        raise Refused(f"{shown(value)} is not a list")
+    tolist = getattr(value, "tolist", None)  # of numpy, array and others: Python's own numbers
+    values = list(value) if tolist is None else tolist()
+    assert isinstance(values, list)
+    return values
+
+
+def is_integer(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
