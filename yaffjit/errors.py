@@ -75,6 +75,18 @@ class IndexFileError(YaffjitError, OSError):
     """An index file can't be written or read; names the file, and the batch or row if there is one."""
 
 
+class RowError(YaffjitError, IndexError):
+    """A row number isn't within records; ``row`` as it was asked for, ``count`` rows there are."""
+
+    def __init__(self, row: int, count: int) -> None:
+        Exception.__init__(self, row, count)
+        self.row = row
+        self.count = count
+
+    def __str__(self) -> str:
+        return f"row {self.row} is out of range: there are {self.count} rows"
+
+
 def near_names(name: str, known: Iterable[str], count: int = 3) -> str:
     """`` (did you mean 'a', 'b'?)`` for the known names that resemble ``name``, else an empty string."""
     close = difflib.get_close_matches(name, list(known), count)

@@ -1,0 +1,183 @@
+"""Fields and methods of message views in jitted code: resolved by name as each is used, so that a schema's
+size costs nothing.
+
+What protobuf raises for a wrong name is a compile error here, with the same words and near names.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import NumbaAttributeError, NumbaTypeError, NumbaValueError
+from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    Signature,
+    infer_getattr,
+    infer_global,
+    signature,
+)
+
+from yaffjit.errors import near_names
+from yaffjit.jit.emit import yaff
+from yaffjit.jit.emit.outline import I8, I64
+from yaffjit.jit.types import MessageViewType, OneofType, message_type, unavailable, value_type
+from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
+
+
+def widen(builder: ir.IRBuilder, f: FieldPlan, value: ir.Value) -> ir.Value:
+    """A stored scalar as the native value of its `value_type`."""
+    if f.kind == "bool":
+        return builder.icmp_unsigned("!=", value, I8(0))
+    if f.kind == "float":
+        return builder.fpext(value, ir.DoubleType())
+    if f.kind == "double" or f.width == 8:
+        return value
+    signless = f.kind in ("uint32", "fixed32")
+    return builder.zext(value, I64) if signless else builder.sext(value, I64)
+
+
+def read_field(
+    context: Any, builder: ir.IRBuilder, mp: MessagePlan, f: FieldPlan, message: ir.Value, owner: ir.Value
+) -> ir.Value:
+    """The native value of a field of the message at a pointer."""
+    if f.kind != "message":
+        return widen(builder, f, yaff.scalar(builder, mp, f, message))
+    made = cgutils.create_struct_proxy(message_type(mp.child(f)))(context, builder)
+    made.pointer = yaff.reference(builder, mp, f, message)
+    made.owner = owner
+    return made._getvalue()
+
+
+@infer_getattr
+class MessageAttributes(AttributeTemplate):
+    key = MessageViewType
+
+    def generic_resolve(self, view: MessageViewType, name: str) -> types.Type | None:
+        template = _METHODS.get(name)
+        if template is not None:
+            return types.BoundFunction(template, view)
+        mp = view.mp
+        f = mp.by_name.get(name)
+        if f is not None:
+            found = value_type(mp, f)
+            if found is None:
+                raise NumbaTypeError(unavailable(mp, f))
+            return found
+        if name.startswith("__"):
+            return None  # numba asks for some of these by itself
+        known = [*mp.by_name, *_METHODS]
+        raise NumbaAttributeError(
+            f"{mp.full_name} has no field {name!r}{_lost(mp, name) or near_names(name, known)}"
+        )
+
+
+def _lost(mp: MessagePlan, name: str) -> str:
+    """Why YaFF doesn't carry a declared field; empty if there is no such field."""
+    return next((f" under YaFF: {reason}" for field, reason in mp.lost if field == name), "")
+
+
+@lower_getattr_generic(MessageViewType)
+def _get_field(
+    context: Any, builder: ir.IRBuilder, view: MessageViewType, value: ir.Value, name: str
+) -> ir.Value:
+    native = cgutils.create_struct_proxy(view)(context, builder, value)
+    return read_field(context, builder, view.mp, view.mp.by_name[name], native.pointer, native.owner)
+
+
+def presence_target(mp: MessagePlan, name: str) -> FieldPlan | OneofPlan:
+    """The field or oneof that ``HasField(name)`` asks about.
+
+    Raises:
+        NumbaValueError: in protobuf's words, where there is none or it has no presence.
+    """
+    f = mp.by_name.get(name)
+    oneof = next((oneof for oneof in mp.oneofs if oneof.name == name), None)
+    if f is not None and f.explicit:
+        return f
+    if f is not None:
+        raise NumbaValueError(f"Field {mp.full_name}.{name} does not have presence.")
+    if oneof is not None:
+        return oneof
+    near = _lost(mp, name) or near_names(
+        name, [*(f.name for f in mp.fields if f.explicit), *(o.name for o in mp.oneofs)]
+    )
+    raise NumbaValueError(f'Protocol message {mp.full_name} has no "{name}" field{near}.')
+
+
+def _oneof(mp: MessagePlan, name: str) -> OneofPlan:
+    found = next((oneof for oneof in mp.oneofs if oneof.name == name), None)
+    if found is not None:
+        return found
+    if name in mp.by_name:
+        raise NumbaValueError(f"Expected a oneof name, but got field name {name}.")
+    near = near_names(name, [oneof.name for oneof in mp.oneofs])
+    raise NumbaValueError(f'Protocol message {mp.full_name} has no "{name}" field{near}.')
+
+
+def _literal(method: str, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> str:
+    """The name that a method is called with, which the compiler must know."""
+    if kws or len(args) != 1:
+        raise NumbaTypeError(f"{method}() takes one name")
+    if not isinstance(args[0], types.StringLiteral):
+        raise NumbaTypeError(f"{method}() takes a name that is written in the code, not {args[0]}")
+    return args[0].literal_value  # type: ignore[no-any-return]
+
+
+class _HasField(AbstractTemplate):
+    key = "yaffjit.HasField"
+    prefer_literal = True
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
+        presence_target(self.this.mp, _literal("HasField", args, kws))
+        return signature(types.boolean, *args, recvr=self.this)
+
+
+class _WhichOneof(AbstractTemplate):
+    key = "yaffjit.WhichOneof"
+    prefer_literal = True
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
+        mp = self.this.mp
+        oneof = _oneof(mp, _literal("WhichOneof", args, kws))
+        return signature(OneofType(mp, oneof.name), *args, recvr=self.this)
+
+
+# protobuf's own methods; a field of such a name is hidden, as it is in the Python view.
+_METHODS = {"HasField": _HasField, "WhichOneof": _WhichOneof}
+
+
+@lower_builtin(_HasField.key, MessageViewType, types.StringLiteral)
+def _has_field(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    view = sig.recvr or sig.args[0]
+    pointer = cgutils.create_struct_proxy(view)(context, builder, args[0]).pointer
+    target = presence_target(view.mp, sig.args[-1].literal_value)
+    if isinstance(target, FieldPlan):
+        return yaff.present(builder, view.mp, target, pointer)
+    number = yaff.which(builder, view.mp, target, pointer)
+    return builder.icmp_unsigned("!=", number, number.type(0))
+
+
+@lower_builtin(_WhichOneof.key, MessageViewType, types.StringLiteral)
+def _which_oneof(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    view = sig.recvr or sig.args[0]
+    pointer = cgutils.create_struct_proxy(view)(context, builder, args[0]).pointer
+    return yaff.which(builder, view.mp, sig.return_type.oneof, pointer)
+
+
+@infer_global(operator.truth)
+class _ViewTruth(AbstractTemplate):
+    """A message is always true."""
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        return signature(types.boolean, args[0]) if isinstance(args[0], MessageViewType) else None
+
+
+@lower_builtin(operator.truth, MessageViewType)
+@lower_builtin(bool, MessageViewType)
+def _view_is_true(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    return context.get_constant(types.boolean, True)

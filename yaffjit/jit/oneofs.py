@@ -1,0 +1,141 @@
+"""What ``WhichOneof`` gives in jitted code: compares with names and None, has a truth, becomes a str outside."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.imputils import lower_builtin, lower_cast
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
+from numba.extending import box, intrinsic, overload
+
+from yaffjit.jit.emit.outline import I32
+from yaffjit.jit.types import OneofType
+
+
+@infer_global(operator.eq)
+@infer_global(operator.ne)
+class _Compare(AbstractTemplate):
+    prefer_literal = True
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        a, b = args
+        if isinstance(a, OneofType) and (a == b or isinstance(b, (types.StringLiteral, types.NoneType))):
+            return signature(types.boolean, a, b)
+        if isinstance(b, OneofType) and isinstance(a, (types.StringLiteral, types.NoneType)):
+            return signature(types.boolean, a, b)
+        return None
+
+
+def _number(oneof: OneofType, other: types.Type, value: ir.Value) -> ir.Value:
+    """The number that the other side of a comparison stands for."""
+    if isinstance(other, OneofType):
+        return value
+    return I32(0 if isinstance(other, types.NoneType) else oneof.number(other.literal_value))
+
+
+def _lower_compare(function: Callable[[Any, Any], Any], sign: str) -> None:
+    def compare(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        oneof = next(t for t in sig.args if isinstance(t, OneofType))
+        left, right = (_number(oneof, t, value) for t, value in zip(sig.args, args, strict=True))
+        return builder.icmp_signed(sign, left, right)
+
+    for other in (types.StringLiteral, types.NoneType, OneofType):
+        lower_builtin(function, OneofType, other)(compare)
+        if other is not OneofType:
+            lower_builtin(function, other, OneofType)(compare)
+
+
+_lower_compare(operator.eq, "==")
+_lower_compare(operator.ne, "!=")
+
+
+@lower_builtin(operator.is_, OneofType, types.NoneType)
+@lower_builtin(operator.is_, types.NoneType, OneofType)
+def _is_none(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    value = args[0] if isinstance(sig.args[0], OneofType) else args[1]
+    return builder.icmp_signed("==", value, I32(0))
+
+
+@infer_global(operator.truth)
+class _Truth(AbstractTemplate):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        return signature(types.boolean, args[0]) if isinstance(args[0], OneofType) else None
+
+
+@lower_builtin(operator.truth, OneofType)
+@lower_builtin(bool, OneofType)
+def _truth(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    return builder.icmp_signed("!=", args[0], I32(0))
+
+
+@lower_cast(types.NoneType, OneofType)
+def _from_none(
+    context: Any, builder: ir.IRBuilder, source: types.Type, target: OneofType, value: ir.Value
+) -> Any:
+    return I32(0)
+
+
+@intrinsic
+def _member_number(typingctx, oneof):  # type: ignore[no-untyped-def]
+    """The number of the member that is set, as an int64; 0 for None."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        return builder.sext(args[0], ir.IntType(64))
+
+    return types.int64(oneof), codegen
+
+
+def _compare_with_text(oneof: OneofType, function: Callable[[Any, Any], Any], oneof_first: bool) -> Any:
+    """A comparison with a name that is only known when the code runs."""
+    numbers = tuple(f.number for f in oneof.members)
+    names = tuple(f.name for f in oneof.members)
+    negate = function is operator.ne
+
+    def same(which, name):  # type: ignore[no-untyped-def]
+        number = _member_number(which)
+        for i in range(len(numbers)):
+            if numbers[i] == number:
+                return (names[i] == name) != negate
+        return negate
+
+    def swapped(name, which):  # type: ignore[no-untyped-def]
+        number = _member_number(which)
+        for i in range(len(numbers)):
+            if numbers[i] == number:
+                return (names[i] == name) != negate
+        return negate
+
+    return same if oneof_first else swapped
+
+
+def _overload_compare(function: Callable[[Any, Any], Any]) -> None:
+    @overload(function)
+    def compare(a, b):  # type: ignore[no-untyped-def]
+        if isinstance(a, OneofType) and isinstance(b, types.UnicodeType):
+            return _compare_with_text(a, function, True)
+        if isinstance(b, OneofType) and isinstance(a, types.UnicodeType):
+            return _compare_with_text(b, function, False)
+        return None
+
+
+_overload_compare(operator.eq)
+_overload_compare(operator.ne)
+
+
+@box(OneofType)
+def _box(oneof: OneofType, value: ir.Value, c: Any) -> ir.Value:
+    """The member's name, or None."""
+    none = c.pyapi.borrow_none()
+    result = c.builder.alloca(none.type)
+    c.pyapi.incref(none)
+    c.builder.store(none, result)
+    for f in oneof.members:
+        with c.builder.if_then(c.builder.icmp_signed("==", value, I32(f.number))):
+            c.pyapi.decref(none)
+            name = c.pyapi.unserialize(c.pyapi.serialize_object(f.name))
+            c.builder.store(name, result)
+    return c.builder.load(result)

@@ -1,0 +1,259 @@
+"""Fields by dotted path: what a loop over rows stores, and what one's own arrays are read by.
+
+The paths are part of a numba type, so the loops that use them are ordinary source that numba's disk cache takes:
+
+    paths = Paths(mp, ("id", "stats.ctr"), presences=("stats.ctr",))
+    outs = tuple(np.empty(n, dtype) for dtype in paths.dtypes)       # values first, then presences (bool)
+
+    @numba.njit(cache=True, nogil=True)
+    def run(records, paths, outs, begin, end):
+        for row in range(begin, end):
+            store_row(message_at(records, row), paths, outs, row)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import NumbaTypeError
+from numba.core.imputils import lower_constant
+from numba.core.typing.templates import Signature
+from numba.extending import NativeValue, intrinsic, unbox
+from numba.np.arrayobj import make_array
+
+from yaffjit.errors import SchemaError, near_names
+from yaffjit.jit.attributes import widen
+from yaffjit.jit.emit import yaff
+from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
+from yaffjit.jit.types import MessageViewType, PathsType, unavailable, value_type
+from yaffjit.plan.model import SCALAR_CODE, FieldPlan, MessagePlan
+
+Steps = tuple[tuple[MessagePlan, FieldPlan], ...]
+
+_ELEMENTS = {
+    "?": types.boolean,
+    "i": types.int32,
+    "I": types.uint32,
+    "q": types.int64,
+    "Q": types.uint64,
+    "f": types.float32,
+    "d": types.float64,
+}
+
+
+def resolve(mp: MessagePlan, path: str) -> Steps:
+    """The fields that a path goes through, each with the message that it's in.
+
+    Raises:
+        SchemaError: a name isn't in its message (with near names), or the path goes through something else than
+            singular messages.
+    """
+    steps: list[tuple[MessagePlan, FieldPlan]] = []
+    at = mp
+    for name in path.split("."):
+        if steps:
+            last = steps[-1][1]
+            if last.repeated or last.kind != "message":
+                what = "a map" if last.is_map else "repeated" if last.repeated else f"of kind {last.kind}"
+                raise SchemaError(
+                    f"path {path!r} of {mp.full_name}: field {last.name} is {what}, and has no field {name!r}"
+                )
+            at = at.child(last)
+        f = at.by_name.get(name)
+        if f is None:
+            lost = next((f" under YaFF: {reason}" for field, reason in at.lost if field == name), "")
+            near = lost or near_names(name, at.by_name)
+            raise SchemaError(f"path {path!r} of {mp.full_name}: {at.full_name} has no field {name!r}{near}")
+        steps.append((at, f))
+    return tuple(steps)
+
+
+class Paths:
+    """Which fields a jitted loop reads, as an argument for it; of no size at run time.
+
+    Args:
+        mp: the root message.
+        values: paths of singular scalars and enums.
+        presences: paths whose presence is asked for: whether the field and all messages on its path are set;
+            for a field without presence of its own, whether the message that it's in is.
+
+    Raises:
+        SchemaError: a path isn't one of these.
+    """
+
+    def __init__(
+        self, mp: MessagePlan, values: tuple[str, ...] = (), presences: tuple[str, ...] = ()
+    ) -> None:
+        for path in values:
+            owner, f = resolve(mp, path)[-1]
+            if f.repeated or f.kind in ("string", "bytes"):
+                raise SchemaError(f"path {path!r} of {mp.full_name}: {unavailable(owner, f)}")
+            if f.kind == "message":
+                raise SchemaError(
+                    f"path {path!r} of {mp.full_name} is a message: name a field of {f.message}"
+                )
+        for path in presences:
+            resolve(mp, path)
+        self.mp = mp
+        self._numba_type_ = PathsType(mp, tuple(values), tuple(presences))
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """numpy dtypes of what `store_row` stores: each value as the field has it, then ``?`` per presence."""
+        paths = self._numba_type_
+        kinds = [resolve(self.mp, path)[-1][1].kind for path in paths.values]
+        return (*(SCALAR_CODE[kind] for kind in kinds), *("?" for _ in paths.presences))
+
+
+@unbox(PathsType)
+def _unbox_paths(paths: PathsType, obj: ir.Value, c: Any) -> NativeValue:
+    return NativeValue(c.context.get_dummy_value())
+
+
+@lower_constant(PathsType)
+def _constant_paths(context: Any, builder: ir.IRBuilder, paths: PathsType, value: Any) -> ir.Value:
+    return context.get_dummy_value()
+
+
+class _Walk:
+    """Follows the paths of one row, each message on them once.
+
+    It doesn't rely on LLVM's merging, which gives up on large functions.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, mp: MessagePlan, message: ir.Value, frozen: bool) -> None:
+        self.builder = builder
+        self.mp = mp
+        self.frozen = frozen
+        self.messages: dict[tuple[str, ...], ir.Value] = {(): message}
+
+    def _message(self, steps: Steps) -> ir.Value:
+        """The pointer to the message that the steps lead to."""
+        names = tuple(f.name for _, f in steps)
+        found = self.messages.get(names)
+        if found is None:
+            outer = self._message(steps[:-1])
+            found = yaff.reference(self.builder, *steps[-1], outer, self.frozen)
+            self.messages[names] = found
+        return found
+
+    def value(self, path: str) -> ir.Value:
+        """The stored scalar at a path."""
+        steps = resolve(self.mp, path)
+        return yaff.scalar(self.builder, *steps[-1], self._message(steps[:-1]), self.frozen)
+
+    def presence(self, path: str) -> ir.Value:
+        """Whether the field at a path and all messages on the way are set, as an i1."""
+        steps = resolve(self.mp, path)
+        message = self._message(steps[:-1])
+        if steps[-1][1].explicit:
+            return yaff.present(self.builder, *steps[-1], message, self.frozen)
+        return self.builder.icmp_unsigned("!=", message, NULL)
+
+
+@intrinsic
+def store_row(  # type: ignore[no-untyped-def]
+    typingctx, message, paths, outs, row
+):
+    """``store_row(message, paths, outs, row)``: store all paths' fields of a message view at ``outs[k][row]``.
+
+    ``outs`` is a tuple of one-dimensional arrays of the dtypes that `Paths.dtypes` tells. Messages on shared
+    prefixes are looked up once.
+
+    Requires: ``row`` is within each array.
+    """
+    if not (isinstance(message, MessageViewType) and isinstance(paths, PathsType)):
+        raise NumbaTypeError("store_row takes a message view, paths, a tuple of arrays and a row")
+    if message.mp.fingerprint != paths.mp.fingerprint:
+        raise NumbaTypeError(
+            f"the paths are of {paths.mp.full_name}, the message is a {message.mp.full_name}"
+        )
+    arrays = tuple(outs)
+    expected = tuple(_stored_types(paths))
+    if len(arrays) != len(expected):
+        raise NumbaTypeError(f"store_row takes {len(expected)} arrays, one a path, not {len(arrays)}")
+    for name, array, element in zip((*paths.values, *paths.presences), arrays, expected, strict=True):
+        if (
+            not isinstance(array, types.Array)
+            or array.ndim != 1
+            or not array.mutable
+            or array.dtype != element
+        ):
+            raise NumbaTypeError(f"path {name}: {array} isn't a writable array of {element}")
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        pointer = cgutils.create_struct_proxy(message)(context, builder, args[0]).pointer
+        walk = _Walk(builder, paths.mp, pointer, frozen=True)
+        found = []
+        for path in paths.values:
+            value = walk.value(path)
+            is_bool = resolve(paths.mp, path)[-1][1].kind == "bool"
+            found.append(builder.icmp_unsigned("!=", value, I8(0)) if is_bool else value)
+        found += [walk.presence(path) for path in paths.presences]
+        for k, value in enumerate(found):
+            array = make_array(arrays[k])(context, builder, builder.extract_value(args[2], k))
+            slot = cgutils.get_item_pointer(context, builder, arrays[k], array, [args[3]])
+            context.pack_value(builder, arrays[k].dtype, value, slot)
+        return context.get_dummy_value()
+
+    return types.void(message, paths, outs, types.intp), codegen
+
+
+def _stored_types(paths: PathsType) -> Iterator[types.Type]:
+    for path in paths.values:
+        yield _ELEMENTS[SCALAR_CODE[resolve(paths.mp, path)[-1][1].kind]]
+    for _ in paths.presences:
+        yield types.boolean
+
+
+@intrinsic
+def read_path(typingctx, data, pos, paths):  # type: ignore[no-untyped-def]
+    """``read_path(data, pos, paths)``: the one value or presence of ``paths`` in the message buffer at ``data[pos]``.
+
+    The bytes may change while the caller runs. IndexError where ``pos`` isn't within ``data``.
+    """
+    if not (
+        isinstance(data, types.Buffer) and data.ndim == 1 and data.dtype == types.uint8 and data.layout == "C"
+    ):
+        raise NumbaTypeError(f"a getter takes a contiguous array of uint8, not {data}")
+    if not isinstance(pos, types.Integer):
+        raise NumbaTypeError(f"pos is an integer, not {pos}")
+    mp = paths.mp
+    if paths.values:
+        result = value_type(*resolve(mp, paths.values[0])[-1])
+    else:
+        result = types.boolean
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        array = context.make_array(data)(context, builder, args[0])
+        _refuse_disk_cache(builder)
+        at = args[1]
+        last = builder.sub(array.nitems, I64(4))
+        outside = builder.or_(builder.icmp_signed("<", at, I64(0)), builder.icmp_signed(">", at, last))
+        with cgutils.if_unlikely(builder, outside):
+            context.call_conv.return_user_exc(builder, IndexError, ("pos isn't within the data",))
+        buffer = builder.gep(builder.bitcast(array.data, POINTER), [at])
+        root = builder.load(builder.bitcast(buffer, I32.as_pointer()), align=1)
+        message = builder.gep(buffer, [builder.zext(root, I64)])
+        walk = _Walk(builder, mp, message, frozen=False)
+        if paths.values:
+            f = resolve(mp, paths.values[0])[-1][1]
+            return widen(builder, f, walk.value(paths.values[0]))
+        return walk.presence(paths.presences[0])
+
+    return result(data, types.int64, paths), codegen
+
+
+def _refuse_disk_cache(builder: ir.IRBuilder) -> None:
+    """Keep numba from caching a function on disk whose argument types don't tell the schema.
+
+    Such a cached function would be taken again after the schema has changed.
+    """
+    name = "numba.dynamic.globals.yaffjit.getter"  # what numba looks for
+    if name not in builder.module.globals:
+        mark = ir.GlobalVariable(builder.module, I8, name)
+        mark.initializer = I8(0)
+        mark.linkage = "weak_odr"

@@ -1,0 +1,177 @@
+"""Records in jitted code: length, rows, slices, iteration; rows are views.
+
+Row r of records is found through a table of chunks of 65,536 rows: the address of a chunk's data, and that
+of its int64 offsets.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import njit
+from numba.core import cgutils, types
+from numba.core.errors import NumbaTypeError
+from numba.core.imputils import RefType, iternext_impl, lower_builtin
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
+from numba.cpython.slicing import fix_slice
+from numba.extending import intrinsic
+
+from yaffjit.errors import RowError
+from yaffjit.jit.emit.outline import I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
+
+CHUNK_SHIFT = 16
+
+
+def _row_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
+    """The message at a row, which counts from the first chunk."""
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        table, row = body.args
+        chunk = body.at(table, b.shl(b.lshr(row, I64(CHUNK_SHIFT)), I64(4)))
+        data = b.inttoptr(body.load(chunk, 0, I64), POINTER)
+        offsets = b.inttoptr(body.load(chunk, 8, I64), POINTER)
+        within = b.and_(row, I64((1 << CHUNK_SHIFT) - 1))
+        buffer = body.at(data, body.load(offsets, b.shl(within, I64(3)), I64))
+        b.ret(body.at(buffer, b.zext(body.load(buffer, 0, I32), I64)))
+
+    return call_outlined(builder, "row", CHUNK_SHIFT, POINTER, [table, row], emit, frozen=True)
+
+
+def _view(context: Any, builder: ir.IRBuilder, records: Any, mp: Any, row: ir.Value) -> ir.Value:
+    """The view of a row that counts from the records' own first."""
+    made = cgutils.create_struct_proxy(message_type(mp))(context, builder)
+    made.pointer = _row_pointer(builder, records.table, builder.add(records.start, row))
+    made.owner = records.owner
+    return made._getvalue()
+
+
+@intrinsic
+def message_at(typingctx, records, row):  # type: ignore[no-untyped-def]
+    """``message_at(records, row)``: the view at a row.
+
+    Requires: ``0 <= row < len(records)``.
+    """
+    if not isinstance(records, RecordsType):
+        raise NumbaTypeError(f"message_at takes records, not {records}")
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        native = cgutils.create_struct_proxy(records)(context, builder, args[0])
+        return _view(context, builder, native, records.mp, args[1])
+
+    return message_type(records.mp)(records, types.int64), codegen
+
+
+@infer_global(len)
+class _Len(AbstractTemplate):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        if len(args) == 1 and isinstance(args[0], RecordsType):
+            return signature(types.intp, args[0])
+        return None
+
+
+@lower_builtin(len, RecordsType)
+def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    return cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0]).count
+
+
+@infer_global(operator.truth)
+class _Truth(AbstractTemplate):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        return signature(types.boolean, args[0]) if isinstance(args[0], RecordsType) else None
+
+
+@lower_builtin(operator.truth, RecordsType)
+@lower_builtin(bool, RecordsType)
+def _truth(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    count = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0]).count
+    return builder.icmp_signed("!=", count, I64(0))
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        records, index = args
+        if not isinstance(records, RecordsType):
+            return None
+        if isinstance(index, types.Integer):
+            return signature(message_type(records.mp), records, types.intp)
+        if isinstance(index, types.SliceType):
+            if index.has_step:
+                raise NumbaTypeError("slices of records have no step in jitted code")
+            return signature(records, records, types.slice2_type)
+        raise NumbaTypeError(f"records are indexed by row numbers and slices, not by {index}")
+
+
+@njit
+def _raise_row_error(row, count):  # type: ignore[no-untyped-def]
+    raise RowError(row, count)
+
+
+def call_jitted(
+    context: Any,
+    builder: ir.IRBuilder,
+    dispatcher: Any,
+    arg_types: tuple[types.Type, ...],
+    args: list[ir.Value],
+) -> ir.Value:
+    """Call a jitted function from lowered code, through its dispatcher.
+
+    numba's ``compile_internal`` won't do: an exception with values that is raised through it can't be built,
+    nor then any other of the same types in the process.
+    """
+    dispatcher_type = types.Dispatcher(dispatcher)
+    sig = dispatcher_type.get_call_type(context.typing_context, arg_types, {})
+    function = context.get_function(dispatcher_type, sig)
+    result = function(builder, args)
+    context.add_linking_libs(getattr(function, "libs", ()))
+    return result
+
+
+@lower_builtin(operator.getitem, RecordsType, types.Integer)
+def _get_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    index, count = args[1], native.count
+    row = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", row, count)):
+        call_jitted(context, builder, _raise_row_error, (types.int64, types.int64), [index, count])
+    return _view(context, builder, native, sig.args[0].mp, row)
+
+
+@lower_builtin(operator.getitem, RecordsType, types.SliceType)
+def _get_slice(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    bounds = context.make_helper(builder, sig.args[1], value=args[1])
+    fix_slice(builder, bounds, native.count)
+    made = cgutils.create_struct_proxy(sig.return_type)(context, builder, args[0])
+    made.start = builder.add(native.start, bounds.start)
+    length = builder.sub(bounds.stop, bounds.start)
+    made.count = builder.select(builder.icmp_signed(">", length, I64(0)), length, I64(0))
+    return made._getvalue()
+
+
+@lower_builtin("getiter", RecordsType)
+def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    records = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
+    made.table = records.table
+    made.start = records.start
+    made.count = records.count
+    made.owner = records.owner
+    made.row = cgutils.alloca_once_value(builder, I64(0))
+    return made._getvalue()
+
+
+@lower_builtin("iternext", RecordsIteratorType)
+@iternext_impl(RefType.BORROWED)
+def _next_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value], result: Any) -> None:
+    native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    row = builder.load(native.row)
+    inside = builder.icmp_signed("<", row, native.count)
+    result.set_valid(inside)
+    with builder.if_then(inside):
+        result.yield_(_view(context, builder, native, sig.args[0].mp, row))
+        builder.store(builder.add(row, I64(1)), native.row)

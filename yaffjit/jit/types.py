@@ -1,0 +1,177 @@
+"""The numba types of views, records and what they yield, with their native forms.
+
+A view is a raw pointer and a borrowed owner: nothing is counted while a loop runs, the argument keeps the
+bytes alive. An absent message is the null pointer, and all getters read it as the default instance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+from numba.core.datamodel import models, register_default
+
+from yaffjit.jit.integers import uint64_exact
+from yaffjit.jit.keys import PlanType
+from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
+
+__all__ = [
+    "MessageViewType",
+    "OneofType",
+    "PathsType",
+    "RecordsIteratorType",
+    "RecordsType",
+    "message_type",
+    "records_type",
+    "unavailable",
+    "value_type",
+]
+
+_UINT64_KINDS = ("uint64", "fixed64")
+_FLOAT_KINDS = ("float", "double")
+
+
+class MessageViewType(PlanType):
+    """A view of one message."""
+
+    label = "view"
+
+
+class OneofType(PlanType):
+    """What ``WhichOneof`` gives: the number of the member that is set, 0 for None."""
+
+    label = "oneof"
+
+    def __init__(self, mp: MessagePlan, name: str) -> None:
+        super().__init__(mp, name)
+
+    @property
+    def oneof(self) -> OneofPlan:
+        return next(oneof for oneof in self.mp.oneofs if oneof.name == self.details[0])
+
+    @property
+    def members(self) -> tuple[FieldPlan, ...]:
+        """The member fields by precedence."""
+        return tuple(self.mp.by_name[name] for name in self.oneof.fields)
+
+    def number(self, name: str) -> int:
+        """The number that stands for a member's name, -1 if there is no such member."""
+        return next((f.number for f in self.members if f.name == name), -1)
+
+    def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
+        return self if isinstance(other, types.NoneType) else None
+
+
+class RecordsType(PlanType, types.IterableType):
+    """Many messages of one type."""
+
+    label = "records"
+
+    @property
+    def iterator_type(self) -> RecordsIteratorType:
+        return RecordsIteratorType(self.mp)
+
+
+class RecordsIteratorType(PlanType, types.IteratorType):
+    label = "iterator of records"
+
+    @property
+    def yield_type(self) -> types.Type:
+        return message_type(self.mp)
+
+
+class PathsType(PlanType):
+    """Which fields a jitted loop reads; it has no value at run time.
+
+    Args:
+        mp: the root message.
+        values: dotted paths whose values are read.
+        presences: dotted paths whose presence is read.
+    """
+
+    label = "paths"
+
+    def __init__(self, mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...]) -> None:
+        super().__init__(mp, values, presences)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return self.details[0]  # type: ignore[no-any-return]
+
+    @property
+    def presences(self) -> tuple[str, ...]:
+        return self.details[1]  # type: ignore[no-any-return]
+
+
+def message_type(mp: MessagePlan) -> MessageViewType:
+    """The numba type of a message's views."""
+    return _once(MessageViewType, mp)  # type: ignore[return-value]
+
+
+def records_type(mp: MessagePlan) -> RecordsType:
+    """The numba type of a message's records."""
+    return _once(RecordsType, mp)  # type: ignore[return-value]
+
+
+def _once(cls: type[PlanType], mp: MessagePlan) -> PlanType:
+    memo = mp.plan.memo
+    key = (cls, mp.full_name)
+    made = memo.get(key)
+    if made is None:
+        made = memo[key] = cls(mp)
+    return made  # type: ignore[no-any-return]
+
+
+def value_type(mp: MessagePlan, f: FieldPlan) -> types.Type | None:
+    """The type that reading a field gives in jitted code, or None if it can't be read there.
+
+    Numbers are widened as Python would: to int64, float64; uint64 and fixed64 are exact unsigned integers.
+    """
+    if f.repeated or f.kind in ("string", "bytes"):
+        return None
+    if f.kind == "message":
+        return message_type(mp.child(f))
+    if f.kind == "bool":
+        return types.boolean
+    if f.kind in _FLOAT_KINDS:
+        return types.float64
+    return uint64_exact if f.kind in _UINT64_KINDS else types.int64
+
+
+def unavailable(mp: MessagePlan, f: FieldPlan) -> str:
+    """The sentence for a field that jitted code can't read."""
+    if f.is_map:
+        what = "maps aren't"
+    elif f.repeated:
+        what = "repeated fields aren't"
+    else:
+        what = "text isn't" if f.kind == "string" else "bytes aren't"
+    return f"{what} available in jitted code yet: field {f.name} of {mp.full_name}"
+
+
+def _native_form(cls: type[types.Type], *members: tuple[str, types.Type]) -> None:
+    class Model(models.StructModel):
+        def __init__(self, manager: Any, numba_type: types.Type) -> None:
+            super().__init__(manager, numba_type, list(members))
+
+    register_default(cls)(Model)
+
+
+_CHUNKED = (
+    ("table", types.voidptr),  # of chunks: address of the data, address of the offsets
+    ("start", types.int64),  # the first row, counted from the first chunk
+    ("count", types.int64),
+    ("owner", types.voidptr),
+)
+_native_form(MessageViewType, ("pointer", types.voidptr), ("owner", types.voidptr))
+_native_form(RecordsType, *_CHUNKED)
+_native_form(RecordsIteratorType, *_CHUNKED, ("row", types.EphemeralPointer(types.int64)))
+register_default(PathsType)(models.OpaqueModel)
+
+
+@register_default(OneofType)
+class _OneofModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, numba_type: types.Type) -> None:
+        from llvmlite import ir
+
+        super().__init__(manager, numba_type, ir.IntType(32))
