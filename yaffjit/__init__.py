@@ -16,7 +16,7 @@ _HOMES = {
     "MessageType": "yaffjit.api",
     "records": "yaffjit.api",
     "records_unchecked": "yaffjit.api",
-    "build_index": "yaffjit.api",
+    "build_index": "yaffjit.index",
     "open_index": "yaffjit.api",
     "open_index_unchecked": "yaffjit.api",
     "read_delimited": "yaffjit.build.delimited",
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from yaffjit.api import (
         MessageType,
         Schema,
-        build_index,
         load_schema,
         open_index,
         open_index_unchecked,
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
         VerifyError,
         YaffjitError,
     )
+    from yaffjit.index import build_index
     from yaffjit.view import to_dict, to_json
 
 

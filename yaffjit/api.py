@@ -13,7 +13,9 @@ from yaffjit.errors import SchemaError, near_names
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+    from yaffjit.index import Index
     from yaffjit.plan import MessagePlan, Plan
+    from yaffjit.records import Records
     from yaffjit.schema.model import SchemaDef
     from yaffjit.schema.sources import PathLike
 
@@ -268,3 +270,82 @@ class MessageType:
 
 def _type_again(schema: Schema, full_name: str) -> MessageType:
     return schema[full_name]
+
+
+def records(
+    message_type: MessageType, payloads: Any, representation: str = "yaff", copy: bool = False
+) -> Records:
+    """Messages that are already encoded, as records: verified, and read in place.
+
+    Args:
+        message_type: their type.
+        payloads: an iterable of bytes, one a message, which are joined into one buffer; or
+            ``(data, offsets)``, where message i is ``data[offsets[i]:offsets[i + 1]]`` and nothing is copied:
+            data any contiguous buffer, offsets n + 1 integers; or a binary or large_binary Arrow array
+            without nulls.
+        representation: how the messages are encoded: "yaff".
+        copy: copy ``data`` first. Needed where it is writable, because what was verified mustn't change.
+
+    Raises:
+        VerifyError: names the row, field path, position and the two numbers compared.
+        ValueError: data is writable and ``copy`` false, or the offsets don't fit.
+    """
+    from yaffjit.records import records
+
+    return records(message_type.plan, payloads, representation, copy)
+
+
+def records_unchecked(message_type: MessageType, payloads: Any, representation: str = "yaff") -> Records:
+    """As `records`, but trusts the messages, and takes writable data as it is.
+
+    Requires: each message is well-formed, and neither data nor offsets change while the records, their views
+    or a jitted function that reads them live.
+    """
+    from yaffjit.records import records_unchecked
+
+    return records_unchecked(message_type.plan, payloads, representation)
+
+
+def open_index(
+    path: PathLike,
+    message_type: MessageType | None = None,
+    verify: str = "open",
+    progress: bool | None = None,
+) -> Index:
+    """Open an index file and check it: its checksums, its offsets, the structure of each message.
+
+    Args:
+        path: a file that `build_index` wrote.
+        message_type: read the messages by this type, None for the schema in the file. It must have the name
+            of the type in the file; its schema may be an older or newer version.
+        verify: "open": everything is checked now.
+        progress: a bar; None shows it on a terminal if the work takes over a second.
+
+    Returns:
+        `Index`: records, with ``message_type``, ``schema`` and the other columns. The file stays mapped while
+        it or a view of it lives.
+
+    Raises:
+        IndexFileError: names the file, the batch and what is wrong with it.
+    """
+    from yaffjit.index import open_index
+
+    return _with_types(open_index(path, message_type, verify, progress), message_type)
+
+
+def open_index_unchecked(path: PathLike, message_type: MessageType | None = None) -> Index:
+    """As `open_index`, but reads the end of the file only and trusts the rest: instant whatever its size.
+
+    Requires: `build_index` wrote the file, and it is as it was written.
+    """
+    from yaffjit.index import open_index_unchecked
+
+    return _with_types(open_index_unchecked(path, message_type), message_type)
+
+
+def _with_types(index: Index, message_type: MessageType | None) -> Index:
+    if message_type is None:
+        message_type = Schema(index.plan.plan)[index.plan.full_name]
+    index.message_type = message_type
+    index.schema = message_type.schema
+    return index
