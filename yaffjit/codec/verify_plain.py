@@ -189,14 +189,13 @@ class _Check:
             text = f"table ends at byte {end}, past the end of the buffer ({_bytes(self.nbytes)}): header"
             self.fail(at, text, end, self.nbytes)
         for f in fields:
-            if f.id < 32:
-                entry = self.data[end - f.id]
-            else:
-                entry = _read_u16(self.data, end - 2 * f.id + 31)[0]
+            wide = f.id >= 32
+            entry = _read_u16(self.data, end - 2 * f.id + 31)[0] if wide else self.data[end - f.id]
             if entry:
                 self.path.append(f.name)
                 if entry < _HEADER:
-                    self.fail(at, f"value {entry} behind the start of its header (at least 2)", entry, _HEADER)
+                    text = f"value is {_bytes(entry)} behind the start of the header (at least {_HEADER})"
+                    self.fail(at + entry, text, entry, _HEADER)
                 self.room("value", at + entry, f.width)
                 self.path.pop()
                 if f.out_of_line:
@@ -247,8 +246,8 @@ class _Check:
         end = first + length
         self.room("terminator", end, 1)
         if self.data[end]:
-            text = f"text of {_bytes(length)} ends with byte {self.data[end]} where its terminator 0 should be"
-            self.fail(end, text, self.data[end], 0)
+            byte = self.data[end]
+            self.fail(end, f"terminator of a text of {_bytes(length)} is {byte} instead of 0", byte, 0)
         if not (self.utf8 and f.utf8):
             return
         if length >= LONG_TEXT:

@@ -1,0 +1,241 @@
+"""Verification of YaFF buffers: the kernel's verdict in the plain verifier's words.
+
+The first small buffers of a process are checked by the plain verifier alone, so that nobody waits for numba
+to be imported and for the kernel to be compiled; from then on the kernel decides, and the plain verifier is
+only asked what is wrong.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yaffjit.codec.verify_plain import LONG_TEXT, TEXT_BYTES_PER_BYTE, verify_plain
+from yaffjit.errors import VerifyError, YaffjitError
+from yaffjit.plan.model import MessagePlan
+from yaffjit.plan.tables import table_of
+
+if TYPE_CHECKING:
+    from yaffjit.kernels.verify import Kernel
+
+# How many messages and bytes of a process the plain verifier checks before the kernel is loaded: some 10 ms.
+PLAIN_MESSAGES = 200
+PLAIN_BYTES = 65536
+# Buffers up to this size are rather copied into bytes than asked for their address.
+_COPIED_BYTES = 16384
+# What the kernel checks in one call, about 10 ms: as often progress is shown and Ctrl-C works.
+_CALL_BYTES = 16 * 2**20
+_CALL_ROWS = 65536
+
+
+def verify(mp: MessagePlan, buf: Any, utf8: bool = True) -> None:
+    """Check that no reader can leave a buffer, whatever it reads. It must not change afterwards.
+
+    Args:
+        mp: the plan of the message that the buffer holds.
+        buf: bytes or any contiguous buffer.
+        utf8: also check the text of string fields where protobuf does.
+
+    Raises:
+        VerifyError: names the message, the field path, the byte position and the two numbers compared.
+        TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
+    """
+    kernel = _loaded.kernel
+    if kernel is not None and type(buf) is bytes and kernel.check_one(buf, _request(mp, utf8).address):
+        return
+    data = _byte_view(buf)
+    kernel = _loaded.for_work(1, len(data))
+    if kernel is None:
+        verify_plain(mp, data, utf8)
+    else:
+        _verify_by(kernel, mp, data, utf8)
+
+
+def verify_many(
+    mp: MessagePlan,
+    data: Any,
+    offsets: Any,
+    utf8: bool = True,
+    progress: Callable[[int], object] | None = None,
+    first_row: int = 0,
+) -> None:
+    """`verify` for many messages at once; other threads run meanwhile.
+
+    Args:
+        mp: the plan of the messages.
+        data: bytes or any contiguous buffer that holds them all.
+        offsets: int64[count + 1]; message i is ``data[offsets[i]:offsets[i + 1]]``.
+        utf8: also check the text of string fields where protobuf does.
+        progress: called with the number of further messages that are done, every 10 ms or so.
+        first_row: the row of the first message, for errors.
+
+    Raises:
+        VerifyError: of the first row whose offsets or bytes are bad; its position counts from the row's begin.
+        TypeError, ValueError: ``data`` isn't a contiguous buffer, or ``offsets`` aren't flat and integer.
+    """
+    shown = _byte_view(data)
+    array = _offsets(offsets)
+    count = len(array) - 1
+    nbytes = len(shown)
+    kernel = _loaded.for_work(count, min(nbytes, max(0, int(array[-1] - array[0]))))
+    if kernel is None:
+        for row in range(count):
+            _verify_row(None, mp, shown, array, row, utf8, first_row)
+        if progress is not None:
+            progress(count)
+        return
+    if not count:
+        return
+    request = _request(mp, utf8)
+    # The arrays are named so that they live until the last call.
+    held = np.frombuffer(shown, np.uint8)
+    address, offsets_address = _address(held), _address(array)
+    step = min(max(1, count * _CALL_BYTES // (nbytes + 1)), _CALL_ROWS)
+    row = 0
+    while row < count:
+        last = min(row + step, count)
+        done = kernel.check_rows(address, nbytes, offsets_address, row, last, request.address)
+        if done < last:
+            _verify_row(kernel, mp, shown, array, done, utf8, first_row)
+            done += 1
+        if progress is not None:
+            progress(done - row)
+        row = done
+
+
+class _Request:
+    """What the kernel is to check, as an array of integers, and all that must live while it does."""
+
+    __slots__ = ("_alive", "address")
+
+    def __init__(self, mp: MessagePlan, utf8: bool, memo_words: int = 0) -> None:
+        table = table_of(mp)
+        memo = np.zeros(memo_words, np.int64)
+        # In the order of kernels.verify: TABLE, UTF8, MEMO, MEMO_MASK.
+        memo_address = _address(memo) if memo_words else 0
+        words = np.array([_address(table), int(utf8), memo_address, memo_words - 1], np.int64)
+        self._alive = table, memo, words
+        self.address = _address(words)
+
+
+class _Loaded:
+    """The kernel once it's loaded, and what was checked without it."""
+
+    def __init__(self) -> None:
+        self.kernel: Kernel | None = None
+        self._messages = 0
+        self._nbytes = 0
+        self._lock = threading.Lock()
+
+    def for_work(self, messages: int, nbytes: int) -> Kernel | None:
+        """The kernel, or None if it isn't loaded and the work is small enough to do without it."""
+        if self.kernel is None:
+            self._messages += messages
+            self._nbytes += nbytes
+            if self._messages > PLAIN_MESSAGES or self._nbytes > PLAIN_BYTES:
+                with self._lock:
+                    self._load()
+        return self.kernel
+
+    def _load(self) -> None:
+        if self.kernel is None:
+            from numba import config
+
+            if not config.DISABLE_JIT:
+                from yaffjit.kernels.verify import Kernel
+
+                self.kernel = Kernel()
+
+
+_loaded = _Loaded()
+
+
+def _request(mp: MessagePlan, utf8: bool) -> _Request:
+    memo = mp.plan.memo
+    key = ("verify", mp.full_name, utf8)
+    request: _Request | None = memo.get(key)
+    if request is None:
+        request = memo.setdefault(key, _Request(mp, utf8))
+    return request
+
+
+def _verify_by(kernel: Kernel, mp: MessagePlan, data: bytes | memoryview, utf8: bool) -> None:
+    if len(data) <= _COPIED_BYTES:
+        data = bytes(data)
+    if _passes(kernel, data, _request(mp, utf8)):
+        return
+    # Perhaps only because of long texts that many fields share, of which it knows with a memo.
+    if utf8 and len(data) > LONG_TEXT:
+        most_texts = TEXT_BYTES_PER_BYTE * len(data) // LONG_TEXT + 1
+        if _passes(kernel, data, _Request(mp, utf8, memo_words=2 << most_texts.bit_length())):
+            return
+    verify_plain(mp, data, utf8)
+    raise YaffjitError(
+        f"{mp.full_name}: the compiled verifier refuses a buffer of {len(data)} bytes "
+        "in which the plain one finds nothing wrong; this is a bug of yaffjit"
+    )
+
+
+def _passes(kernel: Kernel, data: bytes | memoryview, request: _Request) -> bool:
+    if isinstance(data, bytes):
+        return bool(kernel.check_one(data, request.address))
+    held = np.frombuffer(data, np.uint8)
+    offsets = np.array([0, len(data)], np.int64)
+    return bool(kernel.check_rows(_address(held), len(data), _address(offsets), 0, 1, request.address) == 1)
+
+
+def _verify_row(
+    kernel: Kernel | None,
+    mp: MessagePlan,
+    data: bytes | memoryview,
+    offsets: NDArray[np.int64],
+    row: int,
+    utf8: bool,
+    first_row: int,
+) -> None:
+    """One row, with all that can be said about it."""
+    begin, end = int(offsets[row]), int(offsets[row + 1])
+    try:
+        if begin < 0:
+            raise VerifyError(f"offset {begin} (at least 0)", message=mp.full_name, found=begin, limit=0)
+        if end < begin:
+            text = f"offsets go from {begin} down to {end}"
+            raise VerifyError(text, message=mp.full_name, found=end, limit=begin)
+        if end > len(data):
+            text = f"offset {end} is past the end of the data ({len(data)} bytes)"
+            raise VerifyError(text, message=mp.full_name, found=end, limit=len(data))
+        if kernel is None:
+            verify_plain(mp, data[begin:end], utf8)
+        else:
+            _verify_by(kernel, mp, data[begin:end], utf8)
+    except VerifyError as error:
+        error.row = first_row + row
+        raise
+
+
+def _byte_view(buf: Any) -> bytes | memoryview:
+    """The bytes of a buffer, not copied."""
+    if type(buf) is bytes:
+        return buf
+    shown = memoryview(buf)
+    if not shown.c_contiguous:
+        raise ValueError(f"the buffer isn't contiguous: shape {shown.shape}, strides {shown.strides}")
+    if not shown.nbytes:
+        return b""
+    return shown if shown.format == "B" and shown.ndim == 1 else memoryview(np.frombuffer(shown, np.uint8))
+
+
+def _offsets(offsets: Any) -> NDArray[np.int64]:
+    array = np.asarray(offsets)
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
+        raise ValueError(f"offsets are integers in one dimension, not {array.dtype} of shape {array.shape}")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
