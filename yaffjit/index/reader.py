@@ -62,7 +62,7 @@ def open_index(
         raise ValueError(f"verify={verify!r} isn't supported; supported: {known} (or open_index_unchecked)")
     file = IndexFile(os.fspath(path))
     mp = file.plan(message_type)
-    chunks = file.chunks()
+    chunks = file.chunks(mp)
     file.verify(mp, chunks, progress)
     return Index(file, mp, chunks)
 
@@ -73,7 +73,8 @@ def open_index_unchecked(path: str | os.PathLike[str], message_type: Any = None)
     Requires: `build_index` wrote the file, and it is as it was written.
     """
     file = IndexFile(os.fspath(path))
-    return Index(file, file.plan(message_type), file.chunks())
+    mp = file.plan(message_type)
+    return Index(file, mp, file.chunks(mp))
 
 
 class Index(Records):
@@ -169,7 +170,7 @@ class IndexFile:
             )
         return mp
 
-    def chunks(self) -> Chunks:
+    def chunks(self, mp: MessagePlan) -> Chunks:
         """Where the messages lie in the file; touches nothing but the descriptions of the batches."""
         only = ipc.IpcReadOptions(included_fields=[self.names.index(MESSAGE_COLUMN)])
         with self._reading("it isn't a whole Arrow file"):
@@ -180,7 +181,7 @@ class IndexFile:
                 with self._reading(f"batch {number}"):
                     batch = reader.get_batch(number)
                 chunks.append(self._chunk(number, batch.column(0)))
-        return Chunks(memoryview(self._map), chunks or [Chunk(0, 0, np.zeros(1, np.int64))])
+        return Chunks(mp.plan, memoryview(self._map), chunks or [Chunk(0, 0, np.zeros(1, np.int64))])
 
     def _chunk(self, number: int, column: Any) -> Chunk:
         rows = len(column)
@@ -236,11 +237,9 @@ class IndexFile:
                 self._verify_batch(number, where)
                 for _, data, offsets in chunks.stretches(first, rows):
                     try:
-                        verify_many(mp, data, offsets)
+                        verify_many(mp, data, offsets, progress=bar.update, first_row=first)
                     except VerifyError as error:
-                        error.row = first + (error.row or 0)
                         raise IndexFileError(f"{self.path}: {where}: {error}") from error
-                bar.update(rows)
 
     def _verify_batch(self, number: int, where: str) -> None:
         with self._reading(where):

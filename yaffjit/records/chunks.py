@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from yaffjit.plan import Plan
     from yaffjit.view.owner import Owner
 
 CHUNK_SHIFT = 16
@@ -39,9 +40,10 @@ class Chunks:
     Requires: the data and the offsets don't change, and the offsets don't leave the stretches.
     """
 
-    __slots__ = ("_offsets", "_owner", "_table", "chunks", "data", "rows")
+    __slots__ = ("_offsets", "_owner", "_plan", "_table", "chunks", "data", "rows")
 
-    def __init__(self, data: bytes | memoryview, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, plan: Plan, data: bytes | memoryview, chunks: Sequence[Chunk]) -> None:
+        self._plan = plan
         self.data = data
         self.chunks = tuple(chunks)
         self.rows = sum(len(chunk.offsets) - 1 for chunk in chunks)
@@ -51,7 +53,7 @@ class Chunks:
         self._owner: Owner | None = None
 
     @classmethod
-    def of_array(cls, data: Any, offsets: Any) -> Chunks:
+    def of_array(cls, plan: Plan, data: Any, offsets: Any) -> Chunks:
         """One buffer and n + 1 offsets into it.
 
         Raises:
@@ -63,7 +65,7 @@ class Chunks:
             data = view = view.cast("B") if view.nbytes else memoryview(b"")
         offsets = checked_offsets(offsets, view.nbytes)
         starts = range(0, max(1, len(offsets) - 1), CHUNK_ROWS)
-        return cls(data, [Chunk(0, view.nbytes, offsets[row : row + CHUNK_ROWS + 1]) for row in starts])
+        return cls(plan, data, [Chunk(0, view.nbytes, offsets[row : row + CHUNK_ROWS + 1]) for row in starts])
 
     @property
     def owner(self) -> Owner:
@@ -71,7 +73,7 @@ class Chunks:
         if self._owner is None:
             from yaffjit.view.owner import Owner
 
-            self._owner = Owner(self.data)
+            self._owner = Owner(self.data, self._plan)
         return self._owner
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from yaffjit.errors import RowError, VerifyError
+from yaffjit.errors import RowError
 from yaffjit.plan.model import MessagePlan
 from yaffjit.records.chunks import Chunks
 from yaffjit.records.payloads import frozen, joined
@@ -95,7 +95,7 @@ class Records:
     _count: int
 
     def __init__(self, mp: MessagePlan, data: Any, offsets: Any) -> None:
-        chunks = Chunks.of_array(data, offsets)
+        chunks = Chunks.of_array(mp.plan, data, offsets)
         self._set(mp, chunks, 0, chunks.rows)
 
     def _set(self, mp: MessagePlan, chunks: Chunks, start: int, count: int) -> None:
@@ -195,12 +195,8 @@ class Records:
 
         with progress_bar(f"verify {self._plan.full_name}", self._count, "rows", progress) as bar:
             for row, data, offsets in self._chunks.stretches(self._start, self._count):
-                try:
-                    verify_many(self._plan, data, offsets)
-                except VerifyError as error:
-                    error.row = row - self._start + (error.row or 0)
-                    raise
-                bar.update(len(offsets) - 1)
+                first = row - self._start
+                verify_many(self._plan, data, offsets, progress=bar.update, first_row=first)
 
     def _chunk_row(self, row: Any) -> int:
         """The row counted from the first chunk, of a row of ours, which may be negative."""
