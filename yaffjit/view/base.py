@@ -1,0 +1,302 @@
+"""`View`: the protobuf reading API over a message in a buffer, without a copy.
+
+Names of a view: a field wins over every public name here (as it does on protobuf's messages), and loses
+against names with a leading underscore that views use themselves. What a field hides is still there on the
+class: ``View.HasField(v, "x")``; nothing in this package reads a view by a public name.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from yaffjit.codec.locate import FLAT, read_i32, read_u16
+from yaffjit.errors import YaffjitError, near_names
+from yaffjit.view.fields import Getter, Test
+
+if TYPE_CHECKING:
+    from yaffjit.plan.model import MessagePlan
+    from yaffjit.view.buffers import Data
+    from yaffjit.view.owner import Owner
+
+# Sparse messages without a meta table have a header up to this.
+_EMPTY_SPARSE = 3
+# The longest repr: lines, and characters of a line.
+REPR_LINES = 60
+REPR_WIDTH = 400
+
+# What protobuf's messages have to change themselves; a view answers with the reason it hasn't.
+_CHANGING = frozenset(
+    "Clear ClearExtension ClearField CopyFrom DiscardUnknownFields MergeFrom MergeFromString ParseFromString "
+    "SetInParent".split()
+)
+_EXTENSIONS = frozenset(["Extensions", "HasExtension"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """How the fields of one message type are read.
+
+    Attributes:
+        descriptor: protobuf's descriptor of the type.
+        getters: by field name.
+        presence: by field name where the field has presence, and by oneof name.
+        oneofs: name -> its members with their presence, none of two members present at once.
+        listed: by ascending number: the FieldDescriptor, whether the field is set, and its getter.
+        lost: declared fields that YaFF doesn't carry, with the reason.
+    """
+
+    descriptor: Any
+    getters: Mapping[str, Getter]
+    presence: Mapping[str, Test]
+    oneofs: Mapping[str, tuple[tuple[str, Test], ...]]
+    listed: tuple[tuple[Any, Test, Getter], ...]
+    lost: Mapping[str, str]
+
+
+class LazyNumbaType:
+    """``_numba_type_`` of a view class: numba's type of its views, made when it's first asked for."""
+
+    def __get__(self, instance: Any, owner: type[View]) -> Any:
+        from yaffjit.jit import message_type
+
+        made = message_type(_plan_of(owner))
+        owner._numba_type_ = made
+        return made
+
+
+def _plan_of(cls: type[View]) -> MessagePlan:
+    try:
+        return cls._plan
+    except AttributeError:
+        raise AttributeError("View itself has no message type: take the class of a view") from None
+
+
+class View:
+    """A message in a YaFF buffer, read as protobuf's messages are; it can't be changed.
+
+    Attributes of an instance, for the other layers:
+        _data: `bytes` or a read-only memoryview of bytes, which holds the message.
+        _pos: absolute position of the message in ``_data`` (of its header; of its start if it's fixed).
+        _head: the header; that of a full flat message if the message is fixed.
+        _meta: end of the meta table, absolute; only if the message is sparse and not empty.
+        _owner: `Owner` of ``_data``, or None until jitted code needs it.
+    """
+
+    __slots__ = ("_data", "_head", "_meta", "_owner", "_pos")
+
+    _plan: ClassVar[MessagePlan]
+    _access: ClassVar[Access]
+    _default_view: ClassVar[View | None] = None
+    _numba_type_: Any = LazyNumbaType()
+    DESCRIPTOR: ClassVar[Any]
+
+    def __init__(self, data: Data, pos: int, owner: Owner | None = None) -> None:
+        self._data = data
+        self._pos = pos
+        self._owner = owner
+        head: int = read_u16(data, pos)[0]
+        self._head = head
+        if _EMPTY_SPARSE < head < FLAT:
+            self._meta: int = pos + read_i32(data, pos - 4)[0]
+
+    def _native_owner(self) -> Owner:
+        """The owner of the bytes, which jitted code needs; views made from this one share it."""
+        owner = self._owner
+        if owner is None:
+            from yaffjit.view.owner import Owner
+
+            owner = self._owner = Owner(self._data, self._plan.plan)
+        return owner
+
+    @classmethod
+    def _default(cls) -> View:
+        """The default instance, which an absent message reads as."""
+        known = cls._default_view
+        if known is None:
+            mp = _plan_of(cls)
+            empty = {"fixed": bytes(mp.limit), "sparse": b"\x02\x00"}.get(mp.layout, b"\x00\x80")
+            known = cls._default_view = cls(empty, 0)
+        return known
+
+    # protobuf's reading API
+
+    def HasField(self, field_name: str) -> bool:
+        """Whether a field, or any member of a oneof, is set.
+
+        Raises ValueError for a name that the message doesn't have and for a field without presence.
+        """
+        try:
+            present = self._access.presence[field_name]
+        except (KeyError, TypeError):
+            present = _presence_of(self._access, field_name)
+        return present(self)
+
+    def WhichOneof(self, oneof_name: str) -> str | None:
+        """The name of the member of a oneof that is set, or None; ValueError for an unknown name."""
+        try:
+            members = self._access.oneofs[oneof_name]
+        except (KeyError, TypeError):
+            members = _members_of(self._access, oneof_name)
+        for name, present in members:
+            if present(self):
+                return name
+        return None
+
+    def ListFields(self) -> list[tuple[Any, Any]]:
+        """Pairs of FieldDescriptor and value of all fields that are set, by ascending field number."""
+        return [(field, get(self)) for field, listed, get in self._access.listed if listed(self)]
+
+    def to_message(self) -> Any:
+        """A protobuf message with the same content, of the schema's own class."""
+        from yaffjit.codec.decode import decode_at
+
+        return decode_at(self._plan, self._data, self._pos)  # type: ignore[arg-type]
+
+    def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
+        """The message as protobuf bytes; ``deterministic`` sorts maps."""
+        options = {} if deterministic is None else {"deterministic": deterministic}
+        return View.to_message(self).SerializeToString(**options)  # type: ignore[no-any-return]
+
+    def SerializePartialToString(self, *, deterministic: bool | None = None) -> bytes:
+        """As `SerializeToString`, also where a required field isn't set."""
+        options = {} if deterministic is None else {"deterministic": deterministic}
+        return View.to_message(self).SerializePartialToString(**options)  # type: ignore[no-any-return]
+
+    def ByteSize(self) -> int:
+        """The number of protobuf bytes that the message takes."""
+        return View.to_message(self).ByteSize()  # type: ignore[no-any-return]
+
+    def IsInitialized(self) -> bool:
+        """Whether all required fields are set."""
+        return View.to_message(self).IsInitialized()  # type: ignore[no-any-return]
+
+    def FindInitializationErrors(self) -> list[str]:
+        """Paths of the required fields that aren't set."""
+        return View.to_message(self).FindInitializationErrors()  # type: ignore[no-any-return]
+
+    # Python's own
+
+    def __eq__(self, other: object) -> bool:
+        """As two protobuf messages of one type are equal; also to a message of another copy of the schema."""
+        if isinstance(other, View):
+            if other._access.descriptor.full_name != self._access.descriptor.full_name:
+                return NotImplemented
+            message = View.to_message(other)
+        else:
+            descriptor = getattr(type(other), "DESCRIPTOR", None)
+            if getattr(descriptor, "full_name", None) != self._access.descriptor.full_name:
+                return NotImplemented
+            message = other
+        own = View.to_message(self)
+        if type(own) is not type(message):
+            message = type(own).FromString(type(message).SerializePartialToString(message))
+        return bool(own == message)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        """protobuf's text format."""
+        return str(View.to_message(self))
+
+    def __repr__(self) -> str:
+        name = self._access.descriptor.full_name
+        try:
+            lines = View.__str__(self).splitlines()
+        except (YaffjitError, UnicodeDecodeError, struct.error, IndexError) as error:
+            return f"# {name}, view; can't be shown: {error}"
+        shown = [line if len(line) <= REPR_WIDTH else line[:REPR_WIDTH] + " ..." for line in lines[:REPR_LINES]]
+        if len(lines) > REPR_LINES:
+            shown.append(f"# ... {len(lines) - REPR_LINES} more lines")
+        return "\n".join([f"# {name}, view{'' if lines else ', empty'}", *shown])
+
+    def __dir__(self) -> list[str]:
+        names = dict.fromkeys(self._access.getters)
+        names.update(dict.fromkeys(name for name in dir(type(self)) if not name.startswith("_")))
+        return list(names)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(_missing(self._access, name))
+
+    def __copy__(self) -> View:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> View:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a view of {self._access.descriptor.full_name} can't be pickled: it only points into a buffer; "
+            "pickle its SerializeToString()"
+        )
+
+
+class FixedView(View):
+    """A view of a fixed message, which has no header."""
+
+    __slots__ = ()
+
+    def __init__(self, data: Data, pos: int, owner: Owner | None = None) -> None:
+        self._data = data
+        self._pos = pos
+        self._owner = owner
+        self._head = FLAT
+
+
+def read_only(view: View, value: Any) -> NoReturn:
+    """The setter of each field."""
+    name = view._access.descriptor.full_name
+    raise AttributeError(f"a view of {name} is read-only: change its to_message() and encode that")
+
+
+def _name_of(name: Any) -> str:
+    if isinstance(name, bytes):
+        return name.decode()
+    if not isinstance(name, str):
+        raise ValueError(f"Expected a field name, but got non-string argument {name!r}.")
+    return name
+
+
+def _presence_of(access: Access, field_name: Any) -> Test:
+    """A presence test that isn't found at once: by a name of bytes, or protobuf's error."""
+    name = _name_of(field_name)
+    if name in access.presence:
+        return access.presence[name]
+    if name in access.lost:
+        raise ValueError(_lost(access, name))
+    if name in access.descriptor.fields_by_name:
+        raise ValueError(f"Field {access.descriptor.full_name}.{name} does not have presence.")
+    raise ValueError(_unknown(access, name))
+
+
+def _members_of(access: Access, oneof_name: Any) -> tuple[tuple[str, Test], ...]:
+    name = _name_of(oneof_name)
+    if name in access.oneofs:
+        return access.oneofs[name]
+    if name in access.descriptor.fields_by_name:
+        raise ValueError(f"Expected a oneof name, but got field name {name}.")
+    raise ValueError(_unknown(access, name))
+
+
+def _unknown(access: Access, name: str) -> str:
+    return f'Protocol message {access.descriptor.name} has no "{name}" field.'
+
+
+def _lost(access: Access, name: str) -> str:
+    return f"YaFF doesn't carry field {access.descriptor.full_name}.{name}: {access.lost[name]}"
+
+
+def _missing(access: Access, name: str) -> str:
+    """Why a view has no such attribute."""
+    full_name = access.descriptor.full_name
+    if name in access.lost:
+        return _lost(access, name)
+    if name in _CHANGING:
+        return f"a view of {full_name} is read-only, so it has no {name}: change its to_message()"
+    if name in _EXTENSIONS:
+        return f"a view of {full_name} has no {name}: YaFF doesn't carry extensions"
+    # Names with an underscore are what libraries try on any object.
+    near = "" if name.startswith("_") else near_names(name, access.getters)
+    return f"{full_name} has no field {name!r}{near}"

@@ -1,0 +1,183 @@
+"""One view class for each message type, put together from its plan when it's first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from yaffjit.codec.locate import read_u32
+from yaffjit.plan.model import FieldPlan, MessagePlan
+from yaffjit.view.base import Access, FixedView, View, read_only
+from yaffjit.view.fields import (
+    Getter,
+    Test,
+    find_target,
+    in_oneof,
+    is_present,
+    is_set,
+    present_in_oneof,
+    scalar,
+    text,
+)
+from yaffjit.view.maps import MapKind, MapView
+from yaffjit.view.repeated import make_repeated
+from yaffjit.view.wellknown import helpers
+
+_lock = threading.RLock()
+
+# Names that a field can't take: what views use themselves, and what Python keeps for itself.
+_OWN_NAMES = frozenset(name for name in dir(View) if name.startswith("_"))
+# An absent array.
+_EMPTY_ARRAY = bytes(4)
+
+
+def view_class(mp: MessagePlan) -> type[View]:
+    """The class of views of a message type: one for each plan.
+
+    It has a property for each field and, as protobuf's class, the enums, enum constants and field numbers of
+    the message as attributes. ``cls(data, pos, owner=None)`` makes a view of the message at byte ``pos`` of
+    ``data``, which is `bytes` or a read-only memoryview of bytes, without a check.
+    """
+    key = ("view.class", mp.full_name)
+    memo = mp.plan.memo
+    known = memo.get(key)
+    if known is None:
+        with _lock:
+            known = memo.get(key)
+            if known is None:
+                known = memo[key] = _make_class(mp)
+    return known  # type: ignore[no-any-return]
+
+
+def _make_class(mp: MessagePlan) -> type[View]:
+    descriptor: Any = mp.plan.schema.pool.FindMessageTypeByName(mp.full_name)
+    access = _make_access(mp, descriptor)
+    names: dict[str, Any] = {f"{f.name.upper()}_FIELD_NUMBER": f.number for f in descriptor.fields}
+    names.update(_enum_names(descriptor))
+    names.update(helpers(mp.full_name))
+    names["DESCRIPTOR"] = descriptor
+    for f in mp.fields:
+        if f.name not in _OWN_NAMES and not (f.name.startswith("__") and f.name.endswith("__")):
+            names[f.name] = property(access.getters[f.name], read_only, doc=_doc(f))
+    names.update(
+        __slots__=(),
+        __module__="yaffjit.view",
+        __doc__=f"A view of {mp.full_name}.",
+        _plan=mp,
+        _access=access,
+    )
+    base = FixedView if mp.layout == "fixed" else View
+    return type(descriptor.name, (base,), names)
+
+
+def _enum_names(descriptor: Any) -> dict[str, Any]:
+    """Enums and their constants, which protobuf has as attributes of the message that declares them."""
+    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+
+    names: dict[str, Any] = {}
+    for name, enum in descriptor.enum_types_by_name.items():
+        names[name] = EnumTypeWrapper(enum)
+        names.update((value.name, value.number) for value in enum.values)
+    return {name: value for name, value in names.items() if name not in _OWN_NAMES}
+
+
+def _doc(f: FieldPlan) -> str:
+    kind = f.message or f.enum or f.kind
+    return f"Field {f.number}: {'map' if f.is_map else 'repeated ' * f.repeated + kind}."
+
+
+def _make_access(mp: MessagePlan, descriptor: Any) -> Access:
+    present: dict[str, Test] = {f.name: is_present(mp, f) for f in mp.fields if f.explicit}
+    oneofs: dict[str, tuple[tuple[str, Test], ...]] = {}
+    # protobuf has a oneof for each optional field of proto3 too
+    for oneof in descriptor.oneofs:
+        oneofs[oneof.name] = tuple((f.name, present[f.name]) for f in oneof.fields if f.name in present)
+    before: dict[str, tuple[Test, ...]] = {}
+    for planned in mp.oneofs:
+        members = tuple((name, present[name]) for name in planned.fields)
+        oneofs[planned.name] = members
+        for i, (name, _) in enumerate(members):
+            before[name] = tuple(test for _, test in members[:i])
+
+    getters: dict[str, Getter] = {}
+    presence: dict[str, Test] = {}
+    listed: list[tuple[Any, Test, Getter]] = []
+    for f in sorted(mp.fields, key=lambda f: f.number):
+        blockers = before.get(f.name, ())
+        getters[f.name] = in_oneof(_getter(mp, f), blockers, _default(mp, f))
+        if f.explicit:
+            presence[f.name] = present_in_oneof(present[f.name], blockers)
+        shown = presence[f.name] if f.explicit else is_set(mp, f)
+        listed.append((descriptor.fields_by_name[f.name], shown, getters[f.name]))
+    for name, members in oneofs.items():
+        presence[name] = _any_present(members)
+    return Access(descriptor, getters, presence, oneofs, tuple(listed), dict(mp.lost))
+
+
+def _any_present(members: tuple[tuple[str, Test], ...]) -> Test:
+    return lambda view: any(present(view) for _, present in members)
+
+
+def _default(mp: MessagePlan, f: FieldPlan) -> Callable[[], Any]:
+    if f.kind == "message":
+        return lambda: view_class(mp.child(f))._default()
+    return lambda: f.default
+
+
+def _getter(mp: MessagePlan, f: FieldPlan) -> Getter:
+    if f.is_scalar:
+        return scalar(mp, f)
+    if f.is_map:
+        return _map(mp, f)
+    if f.repeated:
+        return _repeated(mp, f)
+    return _message(mp, f) if f.kind == "message" else text(mp, f)
+
+
+def _message(mp: MessagePlan, f: FieldPlan) -> Getter:
+    target = find_target(mp, f)
+    child: Any = None  # made when it's first read, since types may be recursive
+
+    def get(view: View) -> View:
+        nonlocal child
+        if child is None:
+            child = view_class(mp.child(f))
+        at = target(view)
+        if at < 0:
+            return child._default()  # type: ignore[no-any-return]
+        return child(view._data, at, view._owner)  # type: ignore[no-any-return]
+
+    return get
+
+
+def _repeated(mp: MessagePlan, f: FieldPlan) -> Getter:
+    target = find_target(mp, f)
+    make = make_repeated(f, lambda: view_class(mp.child(f)))
+    empty = None if f.kind == "message" else make(_EMPTY_ARRAY, 0, None)
+
+    def get(view: View) -> Any:
+        at = target(view)
+        if at < 0:
+            return make(_EMPTY_ARRAY, 0, None) if empty is None else empty
+        return make(view._data, at, view._owner)
+
+    return get
+
+
+def _map(mp: MessagePlan, f: FieldPlan) -> Getter:
+    target = find_target(mp, f)
+    kind: Any = None
+
+    def get(view: View) -> MapView:
+        nonlocal kind
+        if kind is None:
+            entry = mp.child(f)
+            kind = MapKind(entry, lambda: view_class(entry.child(entry.fields[1])))
+        at = target(view)
+        if at < 0:
+            return MapView(_EMPTY_ARRAY, 4, 0, kind, None)
+        data = view._data
+        return MapView(data, at + 4, read_u32(data, at)[0], kind, view._owner)
+
+    return get

@@ -1,0 +1,235 @@
+"""How the value of a field is read from a view: one closure per field, made for its kind and layout.
+
+A closure takes the view and reads only the view's slots, never an attribute that a field could hide.
+A fixed message has no header; its views say `FLAT`, so that one rule reads flat and fixed slots.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from yaffjit.codec.locate import EXPLICIT, FLAT, SIZED, hole_widths, read_u16, read_u32
+from yaffjit.plan.model import SCALAR_CODE, SCALAR_WIDTH, FieldPlan, MessagePlan
+
+if TYPE_CHECKING:
+    from yaffjit.view.base import View
+    from yaffjit.view.buffers import Data
+
+Finder = Callable[["View"], int]
+Getter = Callable[["View"], Any]
+Test = Callable[["View"], bool]
+Reader = Callable[["Data", int], Any]
+
+_UNSIGNED = {1: struct.Struct("<B"), 4: struct.Struct("<I"), 8: struct.Struct("<Q")}
+
+
+class SlotRule:
+    """Where a field's slot is: ``view._pos + start`` if ``view._head > above`` (flat, fixed), else sparse."""
+
+    __slots__ = ("above", "holes", "start")
+
+    def __init__(self, mp: MessagePlan, f: FieldPlan) -> None:
+        fixed = mp.layout == "fixed"
+        self.above = -1 if fixed else f.id << 2 | 0x8003
+        self.start = f.offset if fixed else f.offset + 2
+        self.holes = hole_widths(f.holes) if f.holes and not fixed else None
+
+
+def find_sparse(f: FieldPlan) -> Finder:
+    """The slot's position in a sparse message, or -1; -1 too in a flat one, whose slots end before it."""
+    above = f.id << 2 | 3
+    if f.id < 32:
+        back = f.id
+
+        def find(view: View) -> int:
+            if above < view._head < FLAT:
+                entry = view._data[view._meta - back]
+                if entry:
+                    return view._pos + entry
+            return -1
+
+        return find
+
+    wide_back = 2 * f.id - 31
+
+    def find_wide(view: View) -> int:
+        if above < view._head < FLAT:
+            entry: int = read_u16(view._data, view._meta - wide_back)[0]
+            if entry:
+                return view._pos + entry
+        return -1
+
+    return find_wide
+
+
+def find_slot(mp: MessagePlan, f: FieldPlan) -> Finder:
+    """A function from a view to the absolute position of a field's slot, -1 if the message has none."""
+    rule = SlotRule(mp, f)
+    above, start, holes = rule.above, rule.start, rule.holes
+    sparse = find_sparse(f)
+
+    def find(view: View) -> int:
+        if view._head > above:
+            return view._pos + start
+        return sparse(view)
+
+    if holes is None:
+        return find
+
+    def find_after_holes(view: View) -> int:
+        head = view._head
+        if head > above:
+            return view._pos + start + holes(view._data, view._pos, head)
+        return sparse(view)
+
+    return find_after_holes
+
+
+def find_target(mp: MessagePlan, f: FieldPlan) -> Finder:
+    """A function from a view to the position of the object that an out-of-line field points to, or -1."""
+    find = find_slot(mp, f)
+
+    def target(view: View) -> int:
+        at = find(view)
+        if at < 0:
+            return -1
+        offset: int = read_u32(view._data, at)[0]
+        return view._pos + offset if offset else -1
+
+    return target
+
+
+def is_present(mp: MessagePlan, f: FieldPlan) -> Test:
+    """Whether a field is present: its presence bit where the header says so, else slot bits that aren't 0."""
+    above = SlotRule(mp, f).above
+    find = find_slot(mp, f)
+    sparse = find_sparse(f)
+    unpack = _UNSIGNED[f.width].unpack_from
+    alone = f.id - 1
+    sized = 3 * alone
+    alone_back, alone_shift = 1 + (alone >> 3), alone & 7
+    sized_back, sized_shift = 1 + (sized >> 3), sized & 7
+
+    def present(view: View) -> bool:
+        head = view._head
+        if head <= above:
+            return sparse(view) >= 0
+        if not head & EXPLICIT:
+            return bool(unpack(view._data, find(view))[0])
+        if head & SIZED:
+            return bool(view._data[view._pos - sized_back] >> sized_shift & 1)
+        return bool(view._data[view._pos - alone_back] >> alone_shift & 1)
+
+    return present
+
+
+def is_set(mp: MessagePlan, f: FieldPlan) -> Test:
+    """Whether `ListFields` lists a field: present, or not 0 and not empty where presence is implicit."""
+    if f.explicit:
+        return is_present(mp, f)
+    if f.is_scalar:
+        find = find_slot(mp, f)
+        unpack = _UNSIGNED[f.width].unpack_from
+
+        def differs(view: View) -> bool:
+            at = find(view)
+            return at >= 0 and unpack(view._data, at)[0] != 0
+
+        return differs
+    target = find_target(mp, f)
+
+    def filled(view: View) -> bool:
+        at = target(view)
+        return at >= 0 and read_u32(view._data, at)[0] != 0
+
+    return filled
+
+
+def scalar_reader(kind: str, default_bits: int) -> Reader:
+    """A function (data, position of a slot) -> value; the slot holds the value XOR ``default_bits``."""
+    code = SCALAR_CODE[kind]
+    if kind == "bool":
+        return lambda data, at: data[at] != default_bits
+    if not default_bits:
+        unpack = struct.Struct("<" + code).unpack_from
+        return lambda data, at: unpack(data, at)[0]
+    stored = _UNSIGNED[SCALAR_WIDTH[kind]]
+    read_bits, pack, value_of = stored.unpack_from, stored.pack, struct.Struct("<" + code).unpack
+    return lambda data, at: value_of(pack(read_bits(data, at)[0] ^ default_bits))[0]
+
+
+def scalar(mp: MessagePlan, f: FieldPlan) -> Getter:
+    """The getter of a singular number, bool or enum."""
+    rule = SlotRule(mp, f)
+    above, start, default = rule.above, rule.start, f.default
+    if rule.holes is None and not f.default_bits and not f.declared_bits:
+        sparse = find_sparse(f)
+        unpack = struct.Struct("<" + SCALAR_CODE[f.kind]).unpack_from
+
+        def get(view: View) -> Any:
+            if view._head > above:
+                return unpack(view._data, view._pos + start)[0]
+            at = sparse(view)
+            return default if at < 0 else unpack(view._data, at)[0]
+
+        return get
+
+    find = find_slot(mp, f)
+    plain = scalar_reader(f.kind, 0)
+    xored = scalar_reader(f.kind, f.default_bits)
+    # The slot of an absent field says YaFF's default, which isn't always the declared one.
+    present = is_present(mp, f) if f.default_bits != f.declared_bits else None
+
+    def get_general(view: View) -> Any:
+        at = find(view)
+        if at < 0 or (present is not None and not present(view)):
+            return default
+        return xored(view._data, at) if view._head & FLAT else plain(view._data, at)
+
+    return get_general
+
+
+def read_text(data: Data, at: int) -> str:
+    """The text at ``at``; raises UnicodeDecodeError if it isn't UTF-8."""
+    start = at + 4
+    return str(data[start : start + read_u32(data, at)[0]], "utf-8")
+
+
+def read_bytes(data: Data, at: int) -> bytes:
+    start = at + 4
+    return bytes(data[start : start + read_u32(data, at)[0]])
+
+
+def text(mp: MessagePlan, f: FieldPlan) -> Getter:
+    """The getter of a singular string or bytes field."""
+    target = find_target(mp, f)
+    default = f.default
+    read: Reader = read_text if f.kind == "string" else read_bytes
+
+    def get(view: View) -> Any:
+        at = target(view)
+        return default if at < 0 else read(view._data, at)
+
+    return get
+
+
+def in_oneof(get: Getter, blockers: tuple[Test, ...], default: Callable[[], Any]) -> Getter:
+    """A oneof member's getter: the default where a member that counts before it is present too."""
+    if not blockers:
+        return get
+
+    def get_member(view: View) -> Any:
+        for blocked in blockers:
+            if blocked(view):
+                return default()
+        return get(view)
+
+    return get_member
+
+
+def present_in_oneof(present: Test, blockers: tuple[Test, ...]) -> Test:
+    if not blockers:
+        return present
+    return lambda view: present(view) and not any(blocked(view) for blocked in blockers)

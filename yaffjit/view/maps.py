@@ -1,0 +1,233 @@
+"""Map fields of views: read-only mappings over the sorted array of pairs in the buffer."""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, Union
+
+from yaffjit.codec.locate import read_u32
+from yaffjit.plan.model import SCALAR_CODE, MessagePlan
+from yaffjit.view.fields import read_bytes, read_text, scalar_reader
+from yaffjit.view.repeated import REPR_ELEMENTS, str_in_container
+
+if TYPE_CHECKING:
+    from yaffjit.view.base import View
+    from yaffjit.view.buffers import Data
+
+# Up to this many pairs are compared one by one.
+FEW = 8
+
+_RANGES = {"i": (-(2**31), 2**31), "I": (0, 2**32), "q": (-(2**63), 2**63), "Q": (0, 2**64)}
+# Pairs by row, or where they aren't strictly ascending: the first row of each key.
+Rows = Union[range, dict[Any, int]]
+
+
+class MapKind:
+    """What all maps of one field have in common.
+
+    A *raw* key is what pairs are sorted by: the bytes of a text, else the number.
+    """
+
+    def __init__(self, entry: MessagePlan, child: Callable[[], type[View]]) -> None:
+        key, value = entry.fields
+        self.entry = entry
+        self.width = entry.limit
+        self.key_kind = key.kind
+        self.text_keys = key.kind in ("string", "bytes")
+        self.key_offset = key.offset
+        self.value_offset = value.offset
+        self.value_default = value.default
+        self.child = child if value.kind == "message" else None
+        self._key_code = SCALAR_CODE.get(key.kind, "")
+        self._read_key = struct.Struct("<" + self._key_code).unpack_from if self._key_code else None
+        self.read_value: Callable[[Data, int], Any]
+        if value.kind in ("string", "bytes"):
+            self.read_value = read_text if value.kind == "string" else read_bytes
+            self.value_out_of_line = True
+        elif value.kind == "message":
+            self.value_out_of_line = True
+        else:
+            self.read_value = scalar_reader(value.kind, value.default_bits)
+            self.value_out_of_line = False
+
+    def raw_key(self, data: Data, pair: int) -> Any:
+        at = pair + self.key_offset
+        if self._read_key is not None:
+            return self._read_key(data, at)[0]
+        offset = read_u32(data, at)[0]
+        return read_bytes(data, pair + offset) if offset else b""
+
+    def key(self, raw: Any) -> Any:
+        return str(raw, "utf-8") if self.key_kind == "string" else raw
+
+    def raw_of(self, key: Any) -> Any:
+        """The raw form of a key that a caller gives; protobuf's errors if it can't be a key."""
+        if self.text_keys:
+            if isinstance(key, str):
+                return key.encode()
+            if not isinstance(key, bytes):
+                raise TypeError("bad argument type for built-in operation")
+            key.decode()
+            return key
+        if isinstance(key, bool) and self._key_code != "?":
+            raise TypeError(f"Field {self.entry.full_name}.key: Expected an int, got a boolean.")
+        number = operator.index(key)
+        if self._key_code == "?":
+            return bool(number)
+        low, high = _RANGES[self._key_code]
+        if not low <= number < high:
+            raise ValueError(f"Value out of range: {number}")
+        return number
+
+    def value(self, data: Data, pair: int, owner: Any) -> Any:
+        at = pair + self.value_offset
+        if not self.value_out_of_line:
+            return self.read_value(data, at)
+        offset = read_u32(data, at)[0]
+        if self.child is not None:
+            child = self.child()
+            return child(data, pair + offset, owner) if offset else child._default()
+        return self.read_value(data, pair + offset) if offset else self.value_default
+
+    def default(self) -> Any:
+        return self.value_default if self.child is None else self.child()._default()
+
+
+class MapView(Mapping[Any, Any]):
+    """A map field.
+
+    A missing key reads as the default by ``[]``, as in protobuf, but isn't inserted. Pairs come in the order
+    of their keys. Of equal keys, which only data of another schema can have, the first counts.
+    """
+
+    __slots__ = ("_count", "_data", "_kind", "_owner", "_rows", "_start")
+
+    def __init__(self, data: Data, start: int, count: int, kind: MapKind, owner: Any) -> None:
+        self._data = data
+        self._start = start
+        self._count = count
+        self._kind = kind
+        self._owner = owner
+        self._rows: Rows | None = None
+
+    def _raw(self, row: int) -> Any:
+        return self._kind.raw_key(self._data, self._start + row * self._kind.width)
+
+    def _value(self, row: int) -> Any:
+        return self._kind.value(self._data, self._start + row * self._kind.width, self._owner)
+
+    def _distinct(self) -> Rows:
+        """Rows that count. A list of pairs that is read as a map is neither sorted nor without doubles."""
+        rows = self._rows
+        if rows is None:
+            raws = [self._raw(row) for row in range(self._count)]
+            if all(map(operator.lt, raws, raws[1:])):
+                rows = range(self._count)
+            else:
+                rows = {}
+                for row, raw in enumerate(raws):
+                    rows.setdefault(raw, row)
+            self._rows = rows
+        return rows
+
+    def _find(self, key: Any) -> int:
+        """The row of a key, or -1."""
+        raw = self._kind.raw_of(key)
+        count = self._count
+        if count <= FEW:
+            for row in range(count):
+                if self._raw(row) == raw:
+                    return row
+            return -1
+        rows = self._distinct()
+        if isinstance(rows, dict):
+            return rows.get(raw, -1)
+        low, high = 0, count
+        while low < high:
+            middle = (low + high) // 2
+            if self._raw(middle) < raw:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < count and self._raw(low) == raw else -1
+
+    def _row_numbers(self) -> Iterator[int]:
+        rows = self._distinct()
+        return iter(rows.values() if isinstance(rows, dict) else rows)
+
+    def __getitem__(self, key: Any) -> Any:
+        row = self._find(key)
+        return self._kind.default() if row < 0 else self._value(row)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of a key, or ``default`` if it's missing."""
+        row = self._find(key)
+        return default if row < 0 else self._value(row)
+
+    def __contains__(self, key: object) -> bool:
+        return self._find(key) >= 0
+
+    def __len__(self) -> int:
+        return len(self._distinct())
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __iter__(self) -> Iterator[Any]:
+        key = self._kind.key
+        for row in self._row_numbers():
+            yield key(self._raw(row))
+
+    def values(self) -> ValuesView[Any]:
+        return _Values(self)
+
+    def items(self) -> ItemsView[Any, Any]:
+        return _Items(self)
+
+    def GetEntryClass(self) -> Any:
+        """protobuf's class of the pairs."""
+        entry = self._kind.entry
+        return entry.plan.schema.message_class(entry.full_name)
+
+    def __str__(self) -> str:
+        return _shown(self, self._count)
+
+    def __repr__(self) -> str:
+        return _shown(self, REPR_ELEMENTS)
+
+    def __copy__(self) -> dict[Any, Any]:
+        return dict(self.items())
+
+    def __deepcopy__(self, memo: Any) -> dict[Any, Any]:
+        return dict(self.items())
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self.items()),)
+
+
+class _Values(ValuesView[Any]):
+    __slots__ = ()
+    _mapping: MapView
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._mapping._value, self._mapping._row_numbers())
+
+
+class _Items(ItemsView[Any, Any]):
+    __slots__ = ()
+    _mapping: MapView
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return zip(self._mapping, self._mapping.values(), strict=True)
+
+
+def _shown(map_view: MapView, limit: int) -> str:
+    shown = []
+    for key, value in map_view.items():
+        if len(shown) == limit:
+            shown.append(f"... {len(map_view)} pairs")
+            break
+        shown.append(f"{key!r}: {str_in_container(value)}")
+    return f"{{{', '.join(shown)}}}"
