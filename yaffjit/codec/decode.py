@@ -45,7 +45,7 @@ def decode(mp: MessagePlan, buf: Any) -> Any:
     return decode_at(mp, data, read_u32(data, 0)[0])
 
 
-def decode_at(mp: MessagePlan, data: bytes, at: int) -> Any:
+def decode_at(mp: MessagePlan, data: bytes | memoryview, at: int) -> Any:
     """The protobuf message at byte ``at`` of a buffer that is trusted."""
     from google.protobuf.message import DecodeError as ProtobufError
 
@@ -285,7 +285,7 @@ def scalars_wire(f: FieldPlan) -> WireOfObject:
         first = pos + 4
         held = data[first : first + count * width]
         if kind == "bool":
-            held = held.translate(NONZERO)
+            held = bytes(held).translate(NONZERO)
         elif not raw:
             held = b"".join([varint(number(bits)) for bits in struct.unpack(f"<{count}{code}", held)])
         return packed_tag + varint(len(held)) + held
@@ -305,11 +305,11 @@ def map_wire(mp: MessagePlan, f: FieldPlan) -> WireOfObject:
         pairs: dict[bytes, bytes] = {}
         for at in range(first, first + read_u32(data, pos)[0] * width, width):
             slot = at + key.offset
-            name = data[slot : slot + key.width]
+            name = bytes(data[slot : slot + key.width])
             if key.out_of_line:
                 offset = read_u32(name)[0]
                 text = at + offset
-                name = data[text + 4 : text + 4 + read_u32(data, text)[0]] if offset else b""
+                name = bytes(data[text + 4 : text + 4 + read_u32(data, text)[0]]) if offset else b""
             elif key.kind == "bool":
                 name = name.translate(NONZERO)
             if name not in pairs:
