@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FeatureSet,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
 from hypothesis import strategies as st
-from strategies import LAYOUT_NUMBERS, MAX_ID, Building, Draw, RandomSchema, add_option, schemas
+from strategies import EDITIONS, LAYOUT_NUMBERS, MAX_ID, Building, Draw, RandomSchema, add_option, schemas
 from strategies import FieldDescriptorProto as F
 
 # Kinds that a new field can have, simple ones.
@@ -65,13 +70,13 @@ def change(building: Building, message: DescriptorProto, may_unpin: bool) -> Non
             )
         )
         if choice == "remove":
-            remove(message, field)
+            remove(building, message, field)
         elif choice == "deprecate" and not has_override(field):
             field.options.deprecated = True
         elif choice == "rename":
             rename(building, field)
         elif choice == "leave oneof":
-            leave_oneof(message, field)
+            leave_oneof(building, message, field)
     free = max([number for number in taken if number <= MAX_ID], default=0) + 1
     if free <= MAX_ID and not any(map(has_override, message.field)) and building.chance(2):
         message.field.add(
@@ -92,8 +97,8 @@ def rename(building: Building, field: FieldDescriptorProto) -> None:
         field.name = f"renamed_{field.number}"
 
 
-def remove(message: DescriptorProto, field: FieldDescriptorProto) -> None:
-    leave_oneof(message, field)
+def remove(building: Building, message: DescriptorProto, field: FieldDescriptorProto) -> None:
+    leave_oneof(building, message, field)
     message.field.remove(field)
     if field.type == F.TYPE_MESSAGE and field.label == F.LABEL_REPEATED:
         for nested in list(message.nested_type):
@@ -101,13 +106,15 @@ def remove(message: DescriptorProto, field: FieldDescriptorProto) -> None:
                 message.nested_type.remove(nested)
 
 
-def leave_oneof(message: DescriptorProto, field: FieldDescriptorProto) -> None:
+def leave_oneof(building: Building, message: DescriptorProto, field: FieldDescriptorProto) -> None:
     """Takes a field out of its oneof, which disappears if it was the last one."""
     if not field.HasField("oneof_index"):
         return
     index = field.oneof_index
     field.ClearField("oneof_index")
     field.ClearField("proto3_optional")
+    if building.syntax == EDITIONS and field.type != F.TYPE_MESSAGE:
+        field.options.features.field_presence = FeatureSet.EXPLICIT
     if any(other.HasField("oneof_index") and other.oneof_index == index for other in message.field):
         return
     del message.oneof_decl[index]
