@@ -17,7 +17,7 @@ import yaffjit.columns as columns_module
 from yaffjit.api import MessageType, load_schema
 from yaffjit.codec.encode import encode
 from yaffjit.errors import SchemaError
-from yaffjit.records import Records, records
+from yaffjit.rows import Records, records
 
 ROWS = 300
 VALUES: dict[str, tuple[Any, ...]] = {
@@ -240,7 +240,8 @@ def test_no_path_is_refused(recs: Records) -> None:
         ("idd", "path 'idd' of columns.Row: columns.Row has no field 'idd' (did you mean 'id'?)"),
         (
             "sparse.flat.fixd.a",
-            "path 'sparse.flat.fixd.a' of columns.Row: columns.Flat has no field 'fixd' (did you mean 'fixed'?)",
+            "path 'sparse.flat.fixd.a' of columns.Row: columns.Flat has no field 'fixd' "
+            "(did you mean 'fixed'?)",
         ),
         ("sparse", "path 'sparse' of columns.Row is a message: name a field of columns.Sparse"),
         ("id.x", "path 'id.x' of columns.Row: field id is of kind uint64, and has no field 'x'"),
@@ -318,7 +319,7 @@ def test_second_process_takes_the_loop_from_the_cache(tmp_path: Path) -> None:
     code = f"""
 from yaffjit.api import load_schema
 from yaffjit.codec.encode import encode
-from yaffjit.records import records_unchecked
+from yaffjit.rows import records_unchecked
 from yaffjit.jit.gather import gather
 plan = load_schema({str(TESTS / "schemas" / "columns.proto")!r})["columns.Row"].plan
 assert records_unchecked(plan, [encode(plan, {{"id": 3}})]).columns("id")["id"].tolist() == [3]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from yaffjit.index import Index
     from yaffjit.plan import MessagePlan, Plan
-    from yaffjit.records import Records
+    from yaffjit.rows import Records
     from yaffjit.schema.model import SchemaDef
     from yaffjit.schema.sources import PathLike
 
@@ -290,7 +290,7 @@ def records(
         VerifyError: names the row, field path, position and the two numbers compared.
         ValueError: data is writable and ``copy`` false, or the offsets don't fit.
     """
-    from yaffjit.records import records
+    from yaffjit.rows import records
 
     return records(message_type.plan, payloads, representation, copy)
 
@@ -301,7 +301,7 @@ def records_unchecked(message_type: MessageType, payloads: Any, representation: 
     Requires: each message is well-formed, and neither data nor offsets change while the records, their views
     or a jitted function that reads them live.
     """
-    from yaffjit.records import records_unchecked
+    from yaffjit.rows import records_unchecked
 
     return records_unchecked(message_type.plan, payloads, representation)
 

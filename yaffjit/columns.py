@@ -13,7 +13,7 @@ from yaffjit.errors import SchemaError
 from yaffjit.render import text_table
 
 if TYPE_CHECKING:
-    from yaffjit.records import Records
+    from yaffjit.rows import Records
 
 Array = npt.NDArray[Any]
 

@@ -27,8 +27,8 @@ from yaffjit.index.metadata import (
 )
 from yaffjit.plan import MessagePlan, Plan
 from yaffjit.progress import progress_bar
-from yaffjit.records import CHUNK_ROWS, Records
-from yaffjit.records.chunks import Chunk, Chunks
+from yaffjit.rows import CHUNK_ROWS, Records
+from yaffjit.rows.chunks import Chunk, Chunks
 from yaffjit.schema import load
 
 VERIFY = ("open",)

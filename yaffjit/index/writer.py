@@ -30,7 +30,7 @@ from yaffjit.index.metadata import (
 )
 from yaffjit.plan import MessagePlan
 from yaffjit.progress import progress_bar
-from yaffjit.records import CHUNK_ROWS
+from yaffjit.rows import CHUNK_ROWS
 
 logger = logging.getLogger("yaffjit")
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from yaffjit.errors import RowError
+from yaffjit.errors import RowError, VerifyError
 from yaffjit.plan.model import MessagePlan
-from yaffjit.records.chunks import Chunks
-from yaffjit.records.payloads import frozen, joined
+from yaffjit.rows.chunks import Chunks
+from yaffjit.rows.payloads import frozen, joined
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
     from yaffjit.view import View
 
 REPRESENTATIONS = ("yaff",)
+
+_read_u32 = struct.Struct("<I").unpack_from
 
 
 def records(
@@ -143,18 +146,26 @@ class Records:
                 return self._shared(start, max(0, stop - start))
             data, offsets = joined(map(self.payload, range(start, stop, step)))
             return Records(self._plan, data, offsets)
-        from yaffjit.view import view_at
-
         at, _ = self._chunks.span(self._chunk_row(key))
-        return view_at(self._plan, self._chunks.data, at)
+        return next(self._views(iter([(0, [at])])))
 
     def __iter__(self) -> Iterator[View]:
-        from yaffjit.view import view_at
+        return self._views(self._chunks.starts(self._start, self._count))
 
-        data, mp = self._chunks.data, self._plan
-        for base, starts in self._chunks.starts(self._start, self._count):
-            for offset in starts:
-                yield view_at(mp, data, base + offset)
+    def _views(self, starts: Iterator[tuple[int, Iterable[int]]]) -> Iterator[View]:
+        """The views of the buffers that start at some base plus the offsets given with it."""
+        from yaffjit.view import view_class
+
+        view, data, owner = view_class(self._plan), self._chunks.data, self._chunks.owner
+        try:
+            for base, offsets in starts:
+                for offset in offsets:
+                    at = base + offset
+                    yield view(data, at + _read_u32(data, at)[0], owner)
+        except struct.error:  # unchecked data only
+            raise VerifyError(
+                f"the data of {len(data)} bytes ends before the message", at, message=self._plan.full_name
+            ) from None
 
     def __reversed__(self) -> Iterator[View]:
         return (self[row] for row in range(self._count - 1, -1, -1))

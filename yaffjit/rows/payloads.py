@@ -81,12 +81,24 @@ def frozen(data: Any, copy: bool) -> Any:
     """
     if copy:
         return bytes(data)
-    if not memoryview(data).readonly:
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(data, arrow.Buffer):
+        # By Arrow's convention nobody writes to a buffer that others have, whatever its flag says.
+        return memoryview(data).toreadonly()
+    if not _is_read_only(memoryview(data)):
         raise ValueError(
             "the data is writable, so it could change after it was verified: pass copy=True, "
             "or use records_unchecked if it is trusted and stays as it is"
         )
     return data
+
+
+def _is_read_only(view: memoryview) -> bool:
+    """Nobody can write to it; a read-only memoryview of a writable object counts as writable."""
+    try:
+        return view.readonly and memoryview(view.obj).readonly
+    except TypeError:  # memory that no Python object exports
+        return view.readonly
 
 
 def _is_bytes(value: Any) -> bool:
