@@ -1,0 +1,92 @@
+"""uint64_exact as an index, and stored into arrays: only a value that the array's type holds."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import Signature, signature
+
+from .type import INT64_MAX, UInt64ExactType, implementation, raise_if, typed, uint64_exact
+
+_INDEX_TEXT = "cannot fit 'int' into an index-sized integer"  # Python's own
+
+
+def _is_indexed(container: types.Type) -> bool:
+    """Everything whose index is a position; keys of dicts are compared, not converted."""
+    return not isinstance(container, (types.DictType, types.LiteralStrKeyDict, UInt64ExactType))
+
+
+def _stored(container: types.Type, value: types.Type) -> types.Type:
+    """What a uint64_exact is converted to before numba stores it into `container`."""
+    dtype = getattr(container, "dtype", None)
+    if (
+        value is uint64_exact
+        and isinstance(container, types.Array)
+        and isinstance(dtype, (types.Integer, types.Float))
+    ):
+        return dtype
+    return value
+
+
+def _getitem(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+    container, index = args
+    if index is not uint64_exact or not _is_indexed(container):
+        return None
+    inner = context.resolve_function_type(operator.getitem, (container, types.intp), {})
+    return signature(inner.return_type, inner.args[0], uint64_exact)
+
+
+def _setitem(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+    container, index, value = args
+    by_exact = index is uint64_exact and _is_indexed(container)
+    stored = _stored(container, value)
+    if not by_exact and stored is value:
+        return None
+    inner = context.resolve_function_type(
+        operator.setitem, (container, types.intp if by_exact else index, stored), {}
+    )
+    _, inner_index, inner_value = inner.args
+    return signature(
+        inner.return_type,
+        inner.args[0],
+        uint64_exact if by_exact else inner_index,
+        inner_value if stored is value else uint64_exact,
+    )
+
+
+typed(operator.getitem, _getitem)
+typed(operator.setitem, _setitem)
+
+
+def _position(context: Any, builder: ir.IRBuilder, index: ir.Value) -> ir.Value:
+    above = builder.icmp_unsigned(">", index, index.type(INT64_MAX))
+    raise_if(context, builder, above, IndexError, _INDEX_TEXT)
+    return index
+
+
+@lower_builtin(operator.getitem, types.Buffer, UInt64ExactType)
+@lower_builtin(operator.getitem, types.Any, UInt64ExactType)
+def _lower_getitem(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    call, _ = implementation(context, operator.getitem, sig.args[0], types.intp)
+    return call(builder, (args[0], _position(context, builder, args[1])))
+
+
+@lower_builtin(operator.setitem, types.Buffer, types.Any, UInt64ExactType)
+@lower_builtin(operator.setitem, types.Buffer, UInt64ExactType, types.Any)
+@lower_builtin(operator.setitem, types.Buffer, UInt64ExactType, UInt64ExactType)
+@lower_builtin(operator.setitem, types.Any, UInt64ExactType, types.Any)
+def _lower_setitem(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    container, index, value = sig.args
+    stored = _stored(container, value)
+    by_exact = index is uint64_exact and _is_indexed(container)
+    if by_exact:
+        index, args = types.intp, (args[0], _position(context, builder, args[1]), args[2])
+    call, inner = implementation(context, operator.setitem, container, index, stored)
+    converted = context.cast(builder, args[2], value, stored)
+    if inner.args[2] != stored:
+        converted = context.cast(builder, converted, stored, inner.args[2])
+    return call(builder, (args[0], args[1], converted))
