@@ -15,12 +15,14 @@ from yaffjit.codec.locate import (
     EXPLICIT,
     FLAT,
     SIZED,
+    Buffer,
     hole_widths,
     metadata_bits,
     read_i32,
     read_u16,
     read_u32,
 )
+from yaffjit.codec.verify import verify
 from yaffjit.errors import DecodeError
 from yaffjit.plan.model import FieldPlan, MessagePlan
 
@@ -30,7 +32,7 @@ SIGN64 = 0xFFFFFFFF00000000  # above a negative number of 32 bits
 
 # bits of a value, or the position of an object, -> wire bytes with their tag
 WireOfBits = Callable[[int], bytes]
-WireOfObject = Callable[[bytes, int], bytes]
+WireOfObject = Callable[[Buffer, int], bytes]
 
 
 def decode(mp: MessagePlan, buf: Any) -> Any:
@@ -38,14 +40,12 @@ def decode(mp: MessagePlan, buf: Any) -> Any:
 
     Raises VerifyError where the buffer isn't well-formed, DecodeError where protobuf refuses what it holds.
     """
-    from yaffjit.codec.verify import verify
-
     data = buf if type(buf) is bytes else memoryview(buf).tobytes()
     verify(mp, data)
     return decode_at(mp, data, read_u32(data, 0)[0])
 
 
-def decode_at(mp: MessagePlan, data: bytes | memoryview, at: int) -> Any:
+def decode_at(mp: MessagePlan, data: Buffer, at: int) -> Any:
     """The protobuf message at byte ``at`` of a buffer that is trusted."""
     from google.protobuf.message import DecodeError as ProtobufError
 
@@ -109,7 +109,7 @@ class MessageReader:
         self.scalars = [ScalarReader(f) for f in mp.fields if f.is_scalar]
         self.objects = [ObjectReader(mp, f, f.number in groups) for f in mp.fields if f.out_of_line]
 
-    def wire(self, data: bytes, at: int) -> bytes:
+    def wire(self, data: Buffer, at: int) -> bytes:
         """Protobuf's bytes of the message at ``at``."""
         parts: list[bytes] = []
         if self.fixed:
@@ -122,7 +122,7 @@ class MessageReader:
             self.entries(data, at, header >> 2, parts)
         return b"".join(parts)
 
-    def slots(self, data: bytes, at: int, first: int, header: int, parts: list[bytes]) -> None:
+    def slots(self, data: Buffer, at: int, first: int, header: int, parts: list[bytes]) -> None:
         """Fields of a fixed or flat message whose first slot is at ``first``; ``header`` is 0 if fixed."""
         stop = (header & 0x7FFF) >> 2 if header else 1 << 16
         stride = presence = 0
@@ -154,7 +154,7 @@ class MessageReader:
             if offset:
                 parts.append(o.wire(data, at + offset))
 
-    def entries(self, data: bytes, at: int, stop: int, parts: list[bytes]) -> None:
+    def entries(self, data: Buffer, at: int, stop: int, parts: list[bytes]) -> None:
         """Fields of a sparse message."""
         end = at + read_i32(data, at - 4)[0]
         for f in self.scalars:
@@ -238,7 +238,7 @@ def object_wire(mp: MessagePlan, f: FieldPlan, is_group: bool) -> WireOfObject:
 def text_wire(f: FieldPlan) -> WireOfObject:
     text_tag = tag(f, LENGTH)
 
-    def wire(data: bytes, pos: int) -> bytes:
+    def wire(data: Buffer, pos: int) -> bytes:
         count = read_u32(data, pos)[0]
         return text_tag + varint(count) + data[pos + 4 : pos + 4 + count]
 
@@ -250,7 +250,7 @@ def message_wire(mp: MessagePlan, f: FieldPlan, is_group: bool) -> WireOfObject:
     begin = tag(f, START if is_group else LENGTH)
     end = tag(f, END)
 
-    def wire(data: bytes, at: int) -> bytes:
+    def wire(data: Buffer, at: int) -> bytes:
         nonlocal reader
         if reader is None:  # when it's first met, since types may be recursive
             reader = message_reader(mp.child(f))
@@ -261,7 +261,7 @@ def message_wire(mp: MessagePlan, f: FieldPlan, is_group: bool) -> WireOfObject:
 
 
 def array_wire(element: WireOfObject, width: int, inlined: bool) -> WireOfObject:
-    def wire(data: bytes, pos: int) -> bytes:
+    def wire(data: Buffer, pos: int) -> bytes:
         first = pos + 4
         count = read_u32(data, pos)[0]
         if inlined:
@@ -280,7 +280,7 @@ def scalars_wire(f: FieldPlan) -> WireOfObject:
     number = number_of_bits(kind)
     code = "I" if width == 4 else "Q"
 
-    def wire(data: bytes, pos: int) -> bytes:
+    def wire(data: Buffer, pos: int) -> bytes:
         count = read_u32(data, pos)[0]
         first = pos + 4
         held = data[first : first + count * width]
@@ -300,7 +300,7 @@ def map_wire(mp: MessagePlan, f: FieldPlan) -> WireOfObject:
     key = entry.fields[0]
     width = f.element_width
 
-    def wire(data: bytes, pos: int) -> bytes:
+    def wire(data: Buffer, pos: int) -> bytes:
         first = pos + 4
         pairs: dict[bytes, bytes] = {}
         for at in range(first, first + read_u32(data, pos)[0] * width, width):

@@ -22,7 +22,7 @@ from yaffjit.codec.slots import (
     slot_of,
     sparse_head,
 )
-from yaffjit.codec.writer import Refused, Writer, check_offset, pack_i32
+from yaffjit.codec.writer import Refused, Writer, pack_i32, too_far
 from yaffjit.errors import EncodeError
 from yaffjit.plan.model import MAX_OFFSET, MessagePlan
 
@@ -54,24 +54,25 @@ def encode(mp: MessagePlan, message: Any, layout: str = "flat") -> bytes:
 
 def own_message(mp: MessagePlan, message_class: Any, message: Any) -> Any:
     """``message`` as one of the schema's own class; from another pool by way of its protobuf bytes."""
-    from google.protobuf.message import DecodeError as ProtobufError
+    from google.protobuf.message import DecodeError as UnreadableError
+    from google.protobuf.message import EncodeError as UnwritableError
     from google.protobuf.message import Message
 
-    to_message = getattr(type(message), "to_message", None)
-    if to_message is not None:  # a view
-        message = to_message(message)
+    if not isinstance(message, Message):
+        to_message = getattr(type(message), "to_message", None)
+        if to_message is None:
+            from yaffjit.codec.from_dict import message_from_dict
+
+            return message_from_dict(mp, message)
+        message = to_message(message)  # of a view
         if type(message) is message_class:
             return message
-    if not isinstance(message, Message):
-        from yaffjit.codec.from_dict import message_from_dict
-
-        return message_from_dict(mp, message)
     found = message.DESCRIPTOR.full_name
     if found != mp.full_name:
         raise EncodeError(f"{mp.full_name} expected, but the message is a {found}")
     try:
         return message_class.FromString(type(message).SerializePartialToString(message))
-    except ProtobufError as error:
+    except (UnreadableError, UnwritableError) as error:
         raise EncodeError(f"{mp.full_name}: this schema can't read the message: {error}") from None
 
 
@@ -109,7 +110,7 @@ class MessageWriter:
         self.rounded = [(i, slot_of(f), f) for i, f in explicit if f.default_bits != f.declared_bits]
 
         self.children = [
-            (i, 1 << i, field_writer(mp, f, self.message_class, message_writer))
+            (i, 1 << i, f.name, field_writer(mp, f, self.message_class, message_writer))
             for i, f in fields
             if f.out_of_line
         ]
@@ -153,7 +154,7 @@ class MessageWriter:
         if head is None:
             head = keep(self.flat_heads, key, flat_head(self.mp, self.formats, key))
         position = w.nbytes + head.nbytes
-        place(values, placed, position)
+        self.place(values, placed, position)
         if head.count != len(values):
             del values[head.count :]
         w.push(head.data + head.pack(*values))
@@ -166,14 +167,15 @@ class MessageWriter:
         if head is None:
             head = keep(self.sparse_heads, mask, sparse_head(self.mp, mask))
         position = w.nbytes + head.nbytes
-        place(values, placed, position)
+        self.place(values, placed, position)
         body = head.header + head.pack(*[values[index] for index in head.indexes])
         table_end = w.tables.get(head.table)
         if table_end is None:
             w.tables[head.table] = position + 4
             w.push(head.table + TABLE_BEFORE_HEADER + body)
         else:
-            check_offset(position - table_end)
+            if position - table_end > MAX_OFFSET:
+                raise too_far(position - table_end)
             w.push(pack_i32(position - table_end) + body)
         return position
 
@@ -206,16 +208,8 @@ class MessageWriter:
                 value = values[index]
                 if value or (is_float and copysign(1.0, value) < 0.0):
                     mask |= bit
-        placed = []
-        for index, bit, write_field in self.children:
-            position = write_field(w, message, values[index])
-            if position == ABSENT:
-                values[index] = 0
-            else:
-                mask |= bit
-                values[index] = position
-                placed.append(index)
-        return values, mask, placed, equal
+        written, placed = self.write_children(w, message, values)
+        return values, mask | written, placed, equal
 
     def gather_fixed(self, w: Writer, message: Any) -> tuple[list[Any], list[int]]:
         """The slots of a fixed message, once its children are written, and the indexes of those children."""
@@ -235,29 +229,41 @@ class MessageWriter:
         for index, bit, slot in self.changed:
             if mask & bit:
                 values[index] = slot(values[index])[0]
-        placed = []
-        for index, _, write_field in self.children:
-            position = write_field(w, message, values[index])
-            if position == ABSENT:
-                values[index] = 0
-            else:
-                values[index] = position
-                placed.append(index)
-        return values, placed
+        return values, self.write_children(w, message, values)[1]
 
     def pack_fixed_at(self, values: list[Any], placed: list[int], position: int) -> bytes:
         """The struct of a fixed message that starts at ``position``."""
-        place(values, placed, position)
+        self.place(values, placed, position)
         return self.pack_fixed(*values)
 
+    def write_children(self, w: Writer, message: Any, values: list[Any]) -> tuple[int, list[int]]:
+        """Write the fields that lie out of line and put their positions into ``values``, 0 if absent.
 
-def place(values: list[Any], placed: list[int], position: int) -> None:
-    """Turn the positions of children into offsets from their parent's ``position``."""
-    for index in placed:
-        values[index] = position - values[index]
-    if position > MAX_OFFSET:
+        The mask and the indexes of those that were written.
+        """
+        mask = 0
+        placed = []
+        for index, bit, name, write_field in self.children:
+            try:
+                position = write_field(w, message, values[index])
+            except Refused as refused:
+                raise refused.within(name) from None
+            if position == ABSENT:
+                values[index] = 0
+            else:
+                mask |= bit
+                values[index] = position
+                placed.append(index)
+        return mask, placed
+
+    def place(self, values: list[Any], placed: list[int], position: int) -> None:
+        """Turn the positions of children into offsets from their parent's ``position``."""
         for index in placed:
-            check_offset(values[index])
+            values[index] = position - values[index]
+        if position > MAX_OFFSET:
+            for index in placed:
+                if values[index] > MAX_OFFSET:
+                    raise too_far(values[index]).within(self.mp.fields[index].name)
 
 
 def keep(heads: dict[int, Any], key: int, head: Any) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from yaffjit.codec.slots import value_code
-from yaffjit.codec.writer import Refused, Writer, check_offset, pack_u32
+from yaffjit.codec.writer import Refused, Writer, pack_u32, too_far
 from yaffjit.plan.model import MAX_OFFSET, SCALAR_CODE, FieldPlan, MessagePlan
 
 ABSENT = -1
@@ -37,7 +37,7 @@ def field_writer(mp: MessagePlan, f: FieldPlan, message_class: Any, writer_of: W
         child = Child(mp, f, writer_of)
         if not f.repeated:
             return child_writer(child, f, message_class)
-        return inlined_writer(child, f) if f.inlined else children_writer(child, f)
+        return inlined_writer(child) if f.inlined else children_writer(child)
     if f.kind in ("string", "bytes"):
         return texts_writer() if f.repeated else text_writer(f, message_class)
     return scalars_writer(f)
@@ -90,55 +90,50 @@ def child_writer(child: Child, f: FieldPlan, message_class: Any) -> FieldWriter:
     def put(w: Writer, message: Any, _: Any) -> int:
         if not has(message, name):
             return ABSENT
-        try:
-            w.enter()
-            position = child.writer.write(w, getattr(message, name))
-        except Refused as refused:
-            raise refused.within(name) from None
+        w.enter()
+        position = child.writer.write(w, getattr(message, name))
         w.depth -= 1
         return position
 
     return put
 
 
-def children_writer(child: Child, f: FieldPlan) -> FieldWriter:
-    name = f.name
-
+def children_writer(child: Child) -> FieldWriter:
     def put(w: Writer, message: Any, values: Any) -> int:
         if not values:
             return ABSENT
         write = child.writer.write
         positions: list[int] = []
+        w.enter()
         try:
-            w.enter()
             for value in values:
                 positions.append(write(w, value))
         except Refused as refused:
-            raise refused.within(f"[{len(positions)}]").within(name) from None
+            raise refused.within(f"[{len(positions)}]") from None
         w.depth -= 1
         return w.offsets(positions)
 
     return put
 
 
-def inlined_writer(child: Child, f: FieldPlan) -> FieldWriter:
-    name = f.name
+def inlined_writer(child: Child) -> FieldWriter:
+    """Elements that are structs within the array: all their children first, then all structs."""
 
     def put(w: Writer, message: Any, values: Any) -> int:
         if not values:
             return ABSENT
         writer = child.writer
         limit = writer.mp.limit
+        if not limit:
+            name = writer.mp.full_name
+            raise Refused(f"{name} is a fixed message without fields, so it can't be an element")
         rows: list[tuple[list[Any], list[int]]] = []
+        w.enter()
         try:
-            if not limit:
-                name_of_type = writer.mp.full_name
-                raise Refused(f"{name_of_type} is a fixed message without fields, so it can't be an element")
-            w.enter()
             for value in values:
                 rows.append(writer.gather_fixed(w, value))
         except Refused as refused:
-            raise refused.within(f"[{len(rows)}]").within(name) from None
+            raise refused.within(f"[{len(rows)}]") from None
         w.depth -= 1
         end = w.nbytes + len(rows) * limit
         structs = [writer.pack_fixed_at(*row, end - i * limit) for i, row in enumerate(rows)]
@@ -148,43 +143,43 @@ def inlined_writer(child: Child, f: FieldPlan) -> FieldWriter:
 
 
 def map_writer(mp: MessagePlan, f: FieldPlan, writer_of: WriterOf) -> FieldWriter:
+    """Pairs are structs in the order of their keys; text and messages are written even when empty."""
     entry = mp.child(f)
     key_field, value_field = entry.fields
-    text_key = key_field.kind == "string"
-    text_value = value_field.kind in ("string", "bytes")
+    text_key = key_field.out_of_line
+    far_value = value_field.out_of_line
     child = Child(entry, value_field, writer_of) if value_field.kind == "message" else None
-    value_out_of_line = value_field.out_of_line
-    name = f.name
     limit = entry.limit
     pack = struct.Struct("<" + value_code(key_field) + value_code(value_field)).pack
 
     def put_value(w: Writer, value: Any) -> Any:
-        if text_value:
-            return w.text(value)
-        return value if child is None else child.writer.write(w, value)
+        if child is None:
+            return w.text(value) if far_value else value
+        w.enter()
+        position = child.writer.write(w, value)
+        w.depth -= 1
+        return position
 
     def put(w: Writer, message: Any, values: Any) -> int:
         if not values:
             return ABSENT
+        keys = sorted(values, key=as_bytes) if text_key else sorted(values)
         rows: list[tuple[Any, Any]] = []
-        keys: Sequence[Any] = sorted(values, key=as_bytes) if text_key else sorted(values)
+        w.enter()  # a pair counts as a message, as in protobuf's parser
         try:
-            w.enter()  # a pair is a message, for protobuf's parser too
-            if child is not None:
-                w.enter()
             for key in keys:
                 rows.append((w.text(key) if text_key else key, put_value(w, values[key])))
         except Refused as refused:
-            raise refused.within(f"[{keys[len(rows)]!r}]").within(name) from None
-        w.depth -= 1 if child is None else 2
-        end = w.nbytes + len(rows) * limit
+            raise refused.within(f"[{keys[len(rows)]!r}]") from None
+        w.depth -= 1
+        at = w.nbytes + len(rows) * limit
         structs = []
-        for i, (key, value) in enumerate(rows):
-            at = end - i * limit
-            slots = at - key if text_key else key, at - value if value_out_of_line else value
-            if at > MAX_OFFSET:
-                check_offset(max(at - key if text_key else 0, at - value if value_out_of_line else 0))
-            structs.append(pack(*slots))
+        for key, value in rows:
+            offsets = (at - key if text_key else 0, at - value if far_value else 0)
+            if at > MAX_OFFSET and max(offsets) > MAX_OFFSET:
+                raise too_far(max(offsets))
+            structs.append(pack(offsets[0] if text_key else key, offsets[1] if far_value else value))
+            at -= limit
         return w.push(pack_u32(len(rows)) + b"".join(structs))
 
     return put

@@ -81,7 +81,10 @@ class Filler:
         if isinstance(value, Mapping):
             self.fill_fields(full_name, message, value, depth)
         elif full_name == "google.protobuf.Timestamp" and isinstance(value, datetime.datetime):
-            message.FromDatetime(value)
+            try:
+                message.FromDatetime(value)
+            except REFUSALS as error:
+                raise Refused(f"{shown(value)}: {error}") from None
         elif full_name == "google.protobuf.Duration" and isinstance(value, datetime.timedelta):
             message.FromTimedelta(value)
         else:
@@ -185,10 +188,6 @@ class Filler:
             container = getattr(message, f.name)
             for key, held in value.items():
                 try:
-                    key in container  # noqa: B015  (protobuf judges the key)
-                except REFUSALS:
-                    raise self.refusal(key_field, key, "key ") from None
-                try:
                     if is_message:
                         self.fill(value_field.type_name, container[key], held, depth + 2)
                     else:
@@ -196,6 +195,8 @@ class Filler:
                 except Refused as refused:
                     raise refused.within(f"[{key!r}]") from None
                 except REFUSALS:
+                    if is_message or not is_key(key_field.kind, key):
+                        raise self.refusal(key_field, key, "key ") from None
                     raise self.refusal(value_field, held).within(f"[{key!r}]") from None
 
         return set_map
@@ -220,11 +221,12 @@ class Filler:
 
 def copy_message(full_name: str, message: Any, value: Any) -> None:
     """Set a message to another one of its type, of whatever pool, or to a view."""
-    from google.protobuf.message import DecodeError as ProtobufError
+    from google.protobuf.message import DecodeError as UnreadableError
+    from google.protobuf.message import EncodeError as UnwritableError
     from google.protobuf.message import Message
 
-    to_message = getattr(type(value), "to_message", None)
-    if to_message is not None:
+    to_message = None if isinstance(value, Message) else getattr(type(value), "to_message", None)
+    if to_message is not None:  # a view
         value = to_message(value)
     if not isinstance(value, Message):
         raise Refused(f"{shown(value)} is not a dict or a message")
@@ -237,7 +239,7 @@ def copy_message(full_name: str, message: Any, value: Any) -> None:
             own.CopyFrom(message, value)
         else:
             own.MergeFromString(message, type(value).SerializePartialToString(value))
-    except ProtobufError as error:
+    except (UnreadableError, UnwritableError) as error:
         raise Refused(f"this schema can't read the message: {error}") from None
 
 
@@ -258,6 +260,24 @@ def elements(value: Any) -> list[Any]:
     values = list(value) if tolist is None else tolist()
     assert isinstance(values, list)
     return values
+
+
+def is_key(kind: str, key: Any) -> bool:
+    """protobuf takes a map's key."""
+    if kind == "string":
+        return isinstance(key, (str, bytes)) and is_utf8(key)
+    if kind == "bool":
+        return is_integer(key)
+    low, high = INT_RANGE[kind]
+    return is_integer(key) and not isinstance(key, bool) and low <= operator.index(key) <= high
+
+
+def is_utf8(text: str | bytes) -> bool:
+    try:
+        _ = text.encode() if isinstance(text, str) else text.decode()
+    except UnicodeError:
+        return False
+    return True
 
 
 def is_integer(value: Any) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 
 from yaffjit.plan.model import MAX_OFFSET
 
-MAX_DEPTH = 100  # of messages within the root message
+MAX_DEPTH = 100  # of messages within the root message, map pairs counted: what protobuf's parser takes
+PARTS_SHOWN = 20  # of a path in an error
 
 pack_u32 = struct.Struct("<I").pack
 pack_i32 = struct.Struct("<i").pack
@@ -34,7 +35,11 @@ class Refused(Exception):
 
     def sentence(self, full_name: str) -> str:
         """The reason behind the names of the root message and of the field."""
-        path = "".join(part if part.startswith("[") else f".{part}" for part in self.parts)
+        parts = self.parts
+        if len(parts) > PARTS_SHOWN:
+            left_out = len(parts) - PARTS_SHOWN
+            parts = [*parts[: PARTS_SHOWN // 2], f"({left_out} more)", *parts[-PARTS_SHOWN // 2 :]]
+        path = "".join(part if part.startswith("[") else f".{part}" for part in parts)
         where = f"{full_name}, field {path.removeprefix('.')}" if path else full_name
         return f"{where}: {self.reason}"
 
@@ -82,7 +87,7 @@ class Writer:
         data = value.encode() if isinstance(value, str) else value
         count = len(data)
         if count > MAX_OFFSET:
-            check_count(count)
+            raise too_many(count, "bytes")
         item = pack_u32(count) + data + b"\0"
         position = self.shared.get(item)  # as `share`, without its call: most of the time is spent here
         if position is None:
@@ -93,7 +98,8 @@ class Writer:
 
     def scalars(self, code: str, values: Sequence[Any]) -> int:
         """Position of an array of scalars; ``code`` is their struct character."""
-        check_count(len(values))
+        if len(values) > MAX_OFFSET:
+            raise too_many(len(values), "elements")
         packed = bytes(values) if code == "?" else array(code, values).tobytes()
         return self.share(pack_u32(len(values)) + packed)
 
@@ -101,8 +107,8 @@ class Writer:
         """Position of an array of offsets to the objects at ``positions``."""
         base = self.nbytes + 4 * len(positions)
         offsets = [base - position for position in positions]
-        if base > MAX_OFFSET:
-            check_offset(max(offsets))
+        if base > MAX_OFFSET and max(offsets) > MAX_OFFSET:
+            raise too_far(max(offsets))
         return self.push(pack_u32(len(offsets)) + array("I", offsets).tobytes())
 
     def finish(self, root: int) -> bytes:
@@ -111,11 +117,9 @@ class Writer:
         return b"".join(self.chunks[::-1])
 
 
-def check_count(count: int) -> None:
-    if count > MAX_OFFSET:
-        raise Refused(f"{count} elements or bytes, more than {MAX_OFFSET}")
+def too_many(count: int, what: str) -> Refused:
+    return Refused(f"{count} {what} (at most {MAX_OFFSET})")
 
 
-def check_offset(offset: int) -> None:
-    if offset > MAX_OFFSET:
-        raise Refused(f"an offset would be {offset} bytes, more than {MAX_OFFSET}")
+def too_far(offset: int) -> Refused:
+    return Refused(f"lies too far from its message, {offset} bytes (at most {MAX_OFFSET})")
