@@ -7,7 +7,8 @@ What protobuf raises for a wrong name is a compile error here, with the same wor
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -58,9 +59,6 @@ class MessageAttributes(AttributeTemplate):
     key = MessageViewType
 
     def generic_resolve(self, view: MessageViewType, name: str) -> types.Type | None:
-        template = _METHODS.get(name)
-        if template is not None:
-            return types.BoundFunction(template, view)
         mp = view.mp
         f = mp.by_name.get(name)
         if f is not None:
@@ -68,17 +66,26 @@ class MessageAttributes(AttributeTemplate):
             if found is None:
                 raise NumbaTypeError(unavailable(mp, f))
             return found
+        method = _METHODS.get(name)
+        if method is not None:
+            return types.BoundFunction(method, view)
         if name.startswith("__"):
             return None  # numba asks for some of these by itself
-        known = [*mp.by_name, *_METHODS]
-        raise NumbaAttributeError(
-            f"{mp.full_name} has no field {name!r}{_lost(mp, name) or near_names(name, known)}"
-        )
+        _refuse_lost(mp, name)
+        near = near_names(name, [*mp.by_name, *_METHODS])
+        raise NumbaAttributeError(f"{mp.full_name} has no field {name!r}{near}")
 
 
-def _lost(mp: MessagePlan, name: str) -> str:
-    """Why YaFF doesn't carry a declared field; empty if there is no such field."""
-    return next((f" under YaFF: {reason}" for field, reason in mp.lost if field == name), "")
+def _refuse_lost(mp: MessagePlan, name: str) -> None:
+    """Say why YaFF doesn't carry a field, if it's a declared one."""
+    for field, reason in mp.lost:
+        if field == name:
+            raise NumbaAttributeError(f"YaFF doesn't carry field {mp.full_name}.{name}: {reason}")
+
+
+def _refuse_unknown(mp: MessagePlan, name: str, known: Iterable[str]) -> NoReturn:
+    short = mp.full_name.rpartition(".")[2]
+    raise NumbaValueError(f'Protocol message {short} has no "{name}" field{near_names(name, known)}.')
 
 
 @lower_getattr_generic(MessageViewType)
@@ -103,10 +110,9 @@ def presence_target(mp: MessagePlan, name: str) -> FieldPlan | OneofPlan:
         raise NumbaValueError(f"Field {mp.full_name}.{name} does not have presence.")
     if oneof is not None:
         return oneof
-    near = _lost(mp, name) or near_names(
-        name, [*(f.name for f in mp.fields if f.explicit), *(o.name for o in mp.oneofs)]
-    )
-    raise NumbaValueError(f'Protocol message {mp.full_name} has no "{name}" field{near}.')
+    _refuse_lost(mp, name)
+    known = [*(f.name for f in mp.fields if f.explicit), *(oneof.name for oneof in mp.oneofs)]
+    _refuse_unknown(mp, name, known)
 
 
 def _oneof(mp: MessagePlan, name: str) -> OneofPlan:
@@ -115,8 +121,7 @@ def _oneof(mp: MessagePlan, name: str) -> OneofPlan:
         return found
     if name in mp.by_name:
         raise NumbaValueError(f"Expected a oneof name, but got field name {name}.")
-    near = near_names(name, [oneof.name for oneof in mp.oneofs])
-    raise NumbaValueError(f'Protocol message {mp.full_name} has no "{name}" field{near}.')
+    _refuse_unknown(mp, name, [oneof.name for oneof in mp.oneofs])
 
 
 def _literal(method: str, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> str:
@@ -147,7 +152,7 @@ class _WhichOneof(AbstractTemplate):
         return signature(OneofType(mp, oneof.name), *args, recvr=self.this)
 
 
-# protobuf's own methods; a field of such a name is hidden, as it is in the Python view.
+# protobuf's own methods; a field of such a name hides them, as it does on protobuf's messages.
 _METHODS = {"HasField": _HasField, "WhichOneof": _WhichOneof}
 
 

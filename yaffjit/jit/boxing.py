@@ -1,13 +1,13 @@
 """Views and records into jitted code and back.
 
-What comes in is read from two or three attributes; what goes out is made by `box_view`, which finds the bytes
-by their owner. The owner is numba's counted record of the buffer, held without counting: the argument keeps it
+What comes in is read from a few attributes; what goes out is made by `box_view`, which finds the bytes by
+their owner. The owner is numba's counted record of the buffer, held without counting: the argument keeps it
 alive for the call.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba.core import cgutils
@@ -17,12 +17,35 @@ from yaffjit.errors import YaffjitError
 from yaffjit.jit.emit.outline import I64, NULL, POINTER
 from yaffjit.jit.keys import find_plan
 from yaffjit.jit.types import MessageViewType, RecordsType
-from yaffjit.plan.model import MessagePlan
+
+if TYPE_CHECKING:
+    from yaffjit.plan.build import Plan
+    from yaffjit.view import View
+
+
+def _attribute(c: Any, obj: ir.Value, name: str) -> ir.Value:
+    """A new reference to an attribute; null with an exception set where there's none.
+
+    The name becomes a Python string once a process, not at each call.
+    """
+    b = c.builder
+    symbol = f"yaffjit.attribute.{name}"
+    slot = b.module.globals.get(symbol)
+    if slot is None:
+        slot = ir.GlobalVariable(b.module, c.pyapi.pyobj, symbol)
+        slot.initializer = c.pyapi.pyobj(None)
+        slot.linkage = "internal"
+    with b.if_then(cgutils.is_null(b, b.load(slot)), likely=False):
+        make = cgutils.get_or_insert_function(
+            b.module, ir.FunctionType(c.pyapi.pyobj, [POINTER]), "PyUnicode_InternFromString"
+        )
+        b.store(b.call(make, [c.context.insert_const_string(b.module, name)]), slot)
+    return c.pyapi.object_getattr(obj, b.load(slot))
 
 
 def _integer(c: Any, obj: ir.Value, name: str) -> ir.Value:
     """An int attribute, as an i64; -1 with an exception set where there's none."""
-    attribute = c.pyapi.object_getattr_string(obj, name)
+    attribute = _attribute(c, obj, name)
     value = cgutils.alloca_once_value(c.builder, I64(-1))
     with c.builder.if_then(cgutils.is_not_null(c.builder, attribute)):
         c.builder.store(c.pyapi.long_as_longlong(attribute), value)
@@ -30,14 +53,13 @@ def _integer(c: Any, obj: ir.Value, name: str) -> ir.Value:
     return c.builder.load(value)
 
 
-def _owner(c: Any, obj: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Address of the bytes under an object, and the native record that keeps them; both null for default instances."""
+def _read_owner(c: Any, owner: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Address of an owner's bytes and its native record, as pointers; takes the reference to the owner."""
     b = c.builder
     address = cgutils.alloca_once_value(b, NULL)
     record = cgutils.alloca_once_value(b, NULL)
-    owner = c.pyapi.object_getattr_string(obj, "_owner")
     with b.if_then(cgutils.is_not_null(b, owner)):
-        handle = c.pyapi.object_getattr_string(owner, "handle")
+        handle = _attribute(c, owner, "handle")
         with b.if_then(cgutils.is_not_null(b, handle)):
             words = b.bitcast(c.pyapi.bytes_as_string(handle), POINTER.as_pointer())
             b.store(b.load(words), address)
@@ -50,10 +72,13 @@ def _owner(c: Any, obj: ir.Value) -> tuple[ir.Value, ir.Value]:
 @unbox(MessageViewType)
 def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
     b = c.builder
+    owner = cgutils.alloca_once_value(b, _attribute(c, obj, "_owner"))
+    with b.if_then(b.icmp_unsigned("==", b.load(owner), c.pyapi.borrow_none())):
+        c.pyapi.decref(b.load(owner))
+        b.store(c.pyapi.call_method(obj, "_native_owner"), owner)
     native = cgutils.create_struct_proxy(view)(c.context, b)
-    address, native.owner = _owner(c, obj)
-    at = b.gep(address, [_integer(c, obj, "_pos")])
-    native.pointer = b.select(cgutils.is_not_null(b, address), at, NULL)
+    address, native.owner = _read_owner(c, b.load(owner))
+    native.pointer = b.gep(address, [_integer(c, obj, "_pos")])
     return NativeValue(native._getvalue(), is_error=cgutils.is_not_null(b, c.pyapi.err_occurred()))
 
 
@@ -64,7 +89,7 @@ def _unbox_records(records: RecordsType, obj: ir.Value, c: Any) -> NativeValue:
     native.table = b.inttoptr(_integer(c, obj, "_chunk_table_address"), POINTER)
     native.start = _integer(c, obj, "_start")
     native.count = _integer(c, obj, "_count")
-    _, native.owner = _owner(c, obj)
+    _, native.owner = _read_owner(c, _attribute(c, obj, "_owner"))
     return NativeValue(native._getvalue(), is_error=cgutils.is_not_null(b, c.pyapi.err_occurred()))
 
 
@@ -77,12 +102,21 @@ def _box_view(view: MessageViewType, value: ir.Value, c: Any) -> ir.Value:
 def _call(c: Any, function: Any, key: tuple[str, str], *pointers: ir.Value) -> ir.Value:
     """Call a Python function of this module with a constant and addresses."""
     api = c.pyapi
-    constants = [api.unserialize(api.serialize_object(constant)) for constant in (function, key)]
+    constants = [_constant(c, function), _constant(c, key)]
     numbers = [api.long_from_ulonglong(c.builder.ptrtoint(pointer, I64)) for pointer in pointers]
     result = api.call_function_objargs(constants[0], [constants[1], *numbers])
     for obj in (*constants, *numbers):
         api.decref(obj)
     return result
+
+
+def _constant(c: Any, value: object) -> ir.Value:
+    """A new reference to a Python object that can be pickled."""
+    if c.env_manager is None:
+        return c.pyapi.unserialize(c.pyapi.serialize_object(value))
+    constant = c.env_manager.read_const(c.env_manager.add_const(value))
+    c.pyapi.incref(constant)
+    return constant
 
 
 def box_view(key: tuple[str, str], address: int, meminfo: int) -> Any:
@@ -93,32 +127,29 @@ def box_view(key: tuple[str, str], address: int, meminfo: int) -> Any:
         address: of the message, 0 for the default instance.
         meminfo: address of the owner's native record, 0 if there is none.
     """
-    from yaffjit.view import default_view
     from yaffjit.view.owner import owner_at
 
     owner = owner_at(meminfo) if meminfo else None
-    mp = _plan_for(key, owner)
+    cls = _view_class(key, owner.plan if owner is not None else None)
     if not address:
-        return default_view(mp)
+        return cls._default()
     assert owner is not None
-    return view_of(mp, owner, address - owner.address)
+    return cls(owner.data, address - owner.address, owner)
 
 
-def view_of(mp: MessagePlan, owner: Any, pos: int) -> Any:
-    """The view of the message at a position of an owner's data."""
-    from yaffjit.view import view_class
+def _view_class(key: tuple[str, str], plan: Plan | None) -> type[View]:
+    """The class that a result has: that of the owner's own schema, if this has an equal message."""
+    cls: type[View] | None = plan.memo.get(key) if plan is not None else None
+    if cls is None:
+        from yaffjit.view import view_class
 
-    return view_class(mp)(owner.data, pos)
-
-
-def _plan_for(key: tuple[str, str], owner: Any) -> MessagePlan:
-    """The plan whose view class a result has: of the schema that the bytes were read with, where that's known."""
-    fingerprint, full_name = key
-    if owner is not None and owner.plan is not None and full_name in owner.plan.schema.messages:
-        mp: MessagePlan = owner.plan[full_name]
-        if mp.fingerprint == fingerprint:
-            return mp
-    found = find_plan(fingerprint, full_name)
-    if found is None:
-        raise YaffjitError(f"the schema of {full_name} isn't loaded any more")
-    return found
+        fingerprint, full_name = key
+        mp = plan[full_name] if plan is not None and full_name in plan.schema.messages else None
+        if mp is None or mp.fingerprint != fingerprint:
+            mp = find_plan(fingerprint, full_name)
+        if mp is None:
+            raise YaffjitError(f"the schema of {full_name} isn't loaded any more")
+        cls = view_class(mp)
+        if plan is not None:
+            plan.memo[key] = cls
+    return cls

@@ -19,10 +19,10 @@ def getter(mp: MessagePlan, path: str) -> Any:
         path: the field, through singular messages with dots: "stats.ctr".
 
     Returns:
-        The function, usable from Python and in ``@njit``: ``data`` is a contiguous array of uint8, or bytes, and
-        ``pos`` is where a message buffer (its root offset) starts in it. The value is an int, float or bool; a field
-        that is absent reads as its default. It raises IndexError where ``pos`` isn't within ``data``. A jitted
-        function that uses it isn't cached on disk.
+        The function, usable from Python and in ``@njit``: ``data`` is a contiguous array of uint8, or bytes,
+        and ``pos`` is where a message buffer (its root offset) starts in it. It gives an int, float or bool;
+        a field that is absent reads as its default. It raises IndexError where ``pos`` isn't within ``data``.
+        A jitted function that uses it isn't cached on disk.
 
     Requires: the buffer at ``pos`` is a well-formed message of this type.
 
@@ -33,9 +33,9 @@ def getter(mp: MessagePlan, path: str) -> Any:
 
 
 def presence(mp: MessagePlan, path: str) -> Any:
-    """A jitted function ``(data: uint8[:], pos: int) -> bool``: whether a field and all messages on its path are set.
+    """A jitted function ``(data: uint8[:], pos: int) -> bool``: whether a field is set.
 
-    As `getter` otherwise; the path may lead to any field that has presence.
+    A field of an absent message isn't. As `getter` otherwise; the path may lead to any field with presence.
 
     Raises:
         SchemaError: the path isn't such a field.

@@ -1,4 +1,4 @@
-"""What ``WhichOneof`` gives in jitted code: compares with names and None, has a truth, becomes a str outside."""
+"""What ``WhichOneof`` gives in jitted code: it compares with names and None, and is a str outside."""
 
 from __future__ import annotations
 

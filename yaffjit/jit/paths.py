@@ -1,6 +1,6 @@
 """Fields by dotted path: what a loop over rows stores, and what one's own arrays are read by.
 
-The paths are part of a numba type, so the loops that use them are ordinary source that numba's disk cache takes:
+The paths are part of a numba type, so a loop that uses them is ordinary source that numba's disk cache takes:
 
     paths = Paths(mp, ("id", "stats.ctr"), presences=("stats.ctr",))
     outs = tuple(np.empty(n, dtype) for dtype in paths.dtypes)       # values first, then presences (bool)
@@ -48,8 +48,8 @@ def resolve(mp: MessagePlan, path: str) -> Steps:
     """The fields that a path goes through, each with the message that it's in.
 
     Raises:
-        SchemaError: a name isn't in its message (with near names), or the path goes through something else than
-            singular messages.
+        SchemaError: a name isn't in its message (with near names), or the path goes through something
+            else than singular messages.
     """
     steps: list[tuple[MessagePlan, FieldPlan]] = []
     at = mp
@@ -102,7 +102,7 @@ class Paths:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """numpy dtypes of what `store_row` stores: each value as the field has it, then ``?`` per presence."""
+        """numpy dtypes of what `store_row` stores: of each value as in the field, then ``?`` per presence."""
         paths = self._numba_type_
         kinds = [resolve(self.mp, path)[-1][1].kind for path in paths.values]
         return (*(SCALAR_CODE[kind] for kind in kinds), *("?" for _ in paths.presences))
@@ -158,7 +158,7 @@ class _Walk:
 def store_row(  # type: ignore[no-untyped-def]
     typingctx, message, paths, outs, row
 ):
-    """``store_row(message, paths, outs, row)``: store all paths' fields of a message view at ``outs[k][row]``.
+    """``store_row(message, paths, outs, row)``: store all paths' fields of a message at ``outs[k][row]``.
 
     ``outs`` is a tuple of one-dimensional arrays of the dtypes that `Paths.dtypes` tells. Messages on shared
     prefixes are looked up once.
@@ -211,7 +211,7 @@ def _stored_types(paths: PathsType) -> Iterator[types.Type]:
 
 @intrinsic
 def read_path(typingctx, data, pos, paths):  # type: ignore[no-untyped-def]
-    """``read_path(data, pos, paths)``: the one value or presence of ``paths`` in the message buffer at ``data[pos]``.
+    """``read_path(data, pos, paths)``: the value or presence of the one path, of the buffer at ``data[pos]``.
 
     The bytes may change while the caller runs. IndexError where ``pos`` isn't within ``data``.
     """
@@ -222,10 +222,7 @@ def read_path(typingctx, data, pos, paths):  # type: ignore[no-untyped-def]
     if not isinstance(pos, types.Integer):
         raise NumbaTypeError(f"pos is an integer, not {pos}")
     mp = paths.mp
-    if paths.values:
-        result = value_type(*resolve(mp, paths.values[0])[-1])
-    else:
-        result = types.boolean
+    result = value_type(*resolve(mp, paths.values[0])[-1]) if paths.values else types.boolean
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         array = context.make_array(data)(context, builder, args[0])

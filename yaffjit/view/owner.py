@@ -27,9 +27,14 @@ class Owner:
         address: of its first byte.
         nbytes: its size.
         plan: as given.
+        meminfo: numba's counted record of the buffer, made at first use; it keeps the buffer alive.
+        handle: what jitted code reads: two native uint64, the address and that of the ``meminfo``.
     """
 
-    __slots__ = ("__weakref__", "_export", "_handle", "_meminfo", "address", "data", "nbytes", "plan")
+    __slots__ = ("__weakref__", "_export", "address", "data", "handle", "meminfo", "nbytes", "plan")
+
+    handle: bytes
+    meminfo: Any
 
     def __init__(self, data: bytes | memoryview, plan: Plan | None = None) -> None:
         import numpy as np
@@ -39,32 +44,18 @@ class Owner:
         self._export = np.frombuffer(data, np.uint8)
         self.address: int = self._export.__array_interface__["data"][0]
         self.nbytes: int = self._export.nbytes
-        self._meminfo: Any = None
-        self._handle: bytes | None = None
 
-    @property
-    def meminfo(self) -> Any:
-        """numba's counted record of the buffer; it keeps the buffer alive as long as anything counts it."""
-        if self._meminfo is None:
-            self._make_native()
-        return self._meminfo
-
-    @property
-    def handle(self) -> bytes:
-        """What jitted code reads of an owner: two native uint64, its address and that of its ``meminfo``."""
-        if self._handle is None:
-            self._make_native()
-        assert self._handle is not None
-        return self._handle
-
-    def _make_native(self) -> None:
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("handle", "meminfo"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         from numba.core.runtime import _nrt_python
 
         # The record holds the export, not this object: a cycle through it would never be collected.
         record = _nrt_python.meminfo_new(self.address, self._export)
-        self._meminfo = _nrt_python._MemInfo(record)
-        self._handle = struct.pack("=QQ", self.address, record)
+        self.meminfo = _nrt_python._MemInfo(record)
+        self.handle = struct.pack("=QQ", self.address, record)
         _by_meminfo[record] = self
+        return getattr(self, name)
 
     def __repr__(self) -> str:
         return f"<Owner of {self.nbytes:,} bytes>"

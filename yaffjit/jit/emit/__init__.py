@@ -1,1 +1,1 @@
-"""How a getter becomes LLVM: `outline` holds what all representations share, one module each holds the rest."""
+"""How a getter becomes LLVM: `outline` holds what all representations share."""

@@ -199,7 +199,7 @@ def _find_slot(
 
 
 def _slot_is_set(body: Body, f: FieldPlan, slot: ir.Value, header: ir.Value | None) -> ir.Value:
-    """Whether a field that has a slot is present: by its presence bit if the message has these, else slot != 0."""
+    """Whether a field that has a slot is present: by its presence bit, if there are these, else slot != 0."""
     b = body.builder
     bits = ir.IntType(8 * f.width)
     nonzero = b.icmp_unsigned("!=", body.load(slot, 0, bits), bits(0))
