@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaffjit as yj
 from yaffjit.errors import IndexFileError, SchemaError, YaffjitError
 
 if TYPE_CHECKING:
-    from yaffjit.api import Schema
     from yaffjit.columns import Columns
 
 EXIT_ERROR = 1  # the command failed; usage errors are argparse's 2
@@ -103,10 +103,8 @@ def _add_schema_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--slice", metavar="NAME", help="read YaFF's options by this slice")
 
 
-def _load_schema(parsed: argparse.Namespace) -> Schema:
-    from yaffjit.api import load_schema
-
-    return load_schema(parsed.schema, include=parsed.include, slice=parsed.slice)
+def _load_schema(parsed: argparse.Namespace) -> yj.Schema:
+    return yj.load_schema(parsed.schema, include=parsed.include, slice=parsed.slice)
 
 
 # build
@@ -135,20 +133,14 @@ def _add_build(commands: Any) -> None:
 
 
 def _build(parsed: argparse.Namespace) -> None:
-    from yaffjit.api import build_index, open_index_unchecked
-
     message_type = _load_schema(parsed)[parsed.message]
-    build_index(parsed.output, message_type, _read_all(parsed.inputs), layout=parsed.layout)
-    count = len(open_index_unchecked(parsed.output))
-    nbytes = Path(parsed.output).stat().st_size
-    print(f"{parsed.output}: {count:,} {parsed.message} messages, {nbytes:,} bytes", file=sys.stderr)
+    built = yj.build_index(parsed.output, message_type, _read_all(parsed.inputs), layout=parsed.layout)
+    print(f"{built.path}: {built.rows:,} {parsed.message} messages, {built.nbytes:,} bytes")
 
 
 def _read_all(paths: Sequence[str]) -> Iterator[bytes]:
-    from yaffjit.build.delimited import read_delimited
-
     for path in paths:
-        yield from read_delimited(path)
+        yield from yj.read_delimited(path)
 
 
 # show
@@ -169,20 +161,12 @@ def _add_show(commands: Any) -> None:
 
 
 def _show(parsed: argparse.Namespace) -> None:
-    from google.protobuf import text_format
-
-    from yaffjit.api import open_index_unchecked
-    from yaffjit.view import to_json
-
-    index = open_index_unchecked(parsed.index)
-    count = len(index)
-    if not -count <= parsed.row < count:
-        raise IndexFileError(f"{parsed.index}: there is no row {parsed.row}, the index has {count:,} rows")
-    # Trusting the file opens it at once whatever its size; the one record that is read is verified here.
-    view = index.message_type.view(bytes(index.payload(parsed.row)))
+    view = yj.open_index(parsed.index)[parsed.row]
     if parsed.json:
-        print(to_json(view))
+        print(yj.to_json(view))
     else:
+        from google.protobuf import text_format
+
         print(text_format.MessageToString(view.to_message(), as_utf8=True), end="")
 
 
@@ -196,10 +180,10 @@ def _add_columns(commands: Any) -> None:
         _columns,
         "pull fields out of an index as columns",
         "yaffjit columns banners.arrow id price stats.ctr\n"
-        "yaffjit columns banners.arrow id 'geo.*' -o features.parquet",
+        "yaffjit columns banners.arrow id geo.lat geo.lon -o features.parquet",
     )
     parser.add_argument("index", metavar="INDEX", help="an index file")
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a field as stats.ctr; all as geo.*")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a number, bool or enum, as stats.ctr")
     parser.add_argument(
         "--output",
         "-o",
@@ -209,12 +193,10 @@ def _add_columns(commands: Any) -> None:
 
 
 def _columns(parsed: argparse.Namespace) -> None:
-    from yaffjit.api import open_index
-
     suffix = Path(parsed.output).suffix.lower() if parsed.output else ".csv"
     if suffix not in COLUMN_SUFFIXES:
         raise IndexFileError(f"{parsed.output}: the suffix must be one of {', '.join(COLUMN_SUFFIXES)}")
-    _write_columns(open_index(parsed.index).columns(*parsed.paths), parsed.output, suffix)
+    _write_columns(yj.open_index(parsed.index).columns(*parsed.paths), parsed.output, suffix)
 
 
 def _write_columns(columns: Columns, path: str | None, suffix: str) -> None:
@@ -288,12 +270,10 @@ def _add_verify(commands: Any) -> None:
 
 
 def _verify(parsed: argparse.Namespace) -> None:
-    from yaffjit.api import open_index
-
     with open(parsed.file, "rb") as file:
         is_index = file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
     if is_index:
-        index = open_index(parsed.file)
+        index = yj.open_index(parsed.file)
         print(f"{parsed.file}: {len(index):,} {index.message_type.full_name} messages, all well-formed")
         return
     if parsed.schema is None or parsed.message is None:

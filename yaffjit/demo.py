@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 
-from yaffjit.api import build_index, load_schema, open_index
-from yaffjit.build.delimited import read_delimited, write_delimited
+import yaffjit as yj
 from yaffjit.errors import YaffjitError
 from yaffjit.progress import progress_bar
 from yaffjit.render import text_table
@@ -132,21 +131,21 @@ def _run(rows: int, folder: Path) -> None:
     schema_path.write_bytes(SCHEMA_FILE.read_bytes())
     print(f"{rows:,} ad banners, made up from a fixed seed\n")
 
-    Banner = load_schema(schema_path)["ads.Banner"]
+    Banner = yj.load_schema(schema_path)["ads.Banner"]
     _, seconds = _timed(lambda: _write_banners(messages_path, Banner.message_class, rows))
     _step('Banner = yj.load_schema("ads.proto")["ads.Banner"]', _size(messages_path), seconds)
-    messages = read_delimited(messages_path)
-    _, seconds = _timed(lambda: build_index(index_path, Banner, messages))
+    messages = yj.read_delimited(messages_path)
+    _, seconds = _timed(lambda: yj.build_index(index_path, Banner, messages))
     _step(
         'yj.build_index("banners.arrow", Banner, yj.read_delimited("banners.pb"))', _size(index_path), seconds
     )
-    index, seconds = _timed(lambda: open_index(index_path))
+    index, seconds = _timed(lambda: yj.open_index(index_path))
     _step('index = yj.open_index("banners.arrow")', "memory-mapped, all bytes verified", seconds)
     first = index[0]
     print(f"  index[0].title          {first.title!r}")
     print(f"  index[0].stats.ctr      {first.stats.ctr!r}")
     print(f"  score(index[0])         {score(first)!r}\n")
-    _compare(rows, Banner.message_class, list(read_delimited(messages_path)), index)
+    _compare(rows, Banner.message_class, list(yj.read_delimited(messages_path)), index)
 
 
 def _write_banners(path: Path, message_class: Any, rows: int) -> None:
@@ -157,7 +156,7 @@ def _write_banners(path: Path, message_class: Any, rows: int) -> None:
                 yield message
                 bar.update(1)
 
-        write_delimited(path, counted())
+        yj.write_delimited(path, counted())
 
 
 def _compare(rows: int, message_class: Any, payloads: list[bytes], index: Any) -> None:

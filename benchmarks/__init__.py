@@ -1,0 +1,1 @@
+"""Speed beside other ways to read the same data: ``python -m benchmarks``."""

@@ -1,0 +1,142 @@
+"""Five columns of ad banners, beside google.protobuf, ptars and a numpy structured array."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import yaffjit as yj
+from benchmarks.banners import Banners, made
+from benchmarks.timing import Bar, Race, check_equal
+
+PATHS = ("id", "price", "state", "stats.clicks", "stats.ctr")
+DTYPES = (np.uint64, np.float64, np.int32, np.uint64, np.float64)
+MAX_EXTRA_BYTES = 5_000_000
+
+PRUNED = """
+syntax = "proto3";
+package ads;
+message Stats { uint64 clicks = 2; double ctr = 3; }
+message Banner { uint64 id = 1; double price = 3; int32 state = 4; Stats stats = 7; }
+"""
+
+Arrays = list[NDArray[Any]]
+
+
+def races(quick: bool) -> Iterator[Race]:
+    rows = 100_000 if quick else 1_000_000
+    data = made(rows)
+    ready = empty(rows)
+    out = dict(zip(PATHS, ready, strict=True))
+    structured = np.empty(rows, [(path, dtype) for path, dtype in zip(PATHS, DTYPES, strict=True)])
+    for path, array in data.records.columns(*PATHS).items():
+        structured[path] = array
+
+    def into_ready() -> Arrays:
+        data.records.columns(*PATHS, out=out)
+        return ready
+
+    contenders = {
+        "google.protobuf": lambda: by_protobuf(data, empty(rows)),
+        "yaffjit, ready arrays": into_ready,
+        "yaffjit, fresh arrays": lambda: list(data.records.columns(*PATHS).values()),
+        "numpy structured array": lambda: [structured[path].copy() for path in PATHS],
+    }
+    bars = [
+        Bar("yaffjit, ready arrays", "google.protobuf", at_least=80.0),
+        Bar("yaffjit, fresh arrays", "google.protobuf", at_least=40.0),
+    ]
+    ptars = ptars_columns(data)
+    if ptars is not None:
+        contenders["ptars"] = ptars
+        bars += [
+            Bar("yaffjit, ready arrays", "ptars", at_least=12.0),
+            Bar("yaffjit, fresh arrays", "ptars", at_least=6.0),
+        ]
+    race = Race(f"five columns of {rows:,} banners", rows, contenders, bars, repetitions=3 if quick else 5)
+    check_equal(race)
+    race.checked = False  # it is done, and takes seconds
+    yield race
+
+
+def extra_bytes(quick: bool) -> int:
+    """Bytes of memory that filling ready arrays takes beside them, at its peak."""
+    rows = 100_000 if quick else 1_000_000
+    data = made(rows)
+    out = dict(zip(PATHS, empty(rows), strict=True))
+    data.records.columns(*PATHS, out=out)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from now on
+    before = resident("VmRSS")
+    data.records.columns(*PATHS, out=out)
+    return max(0, resident("VmHWM") - before)
+
+
+def resident(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"/proc/self/status has no {name}")
+
+
+def empty(rows: int) -> Arrays:
+    """Arrays for the five columns whose pages are there already."""
+    return [np.zeros(rows, dtype) for dtype in DTYPES]
+
+
+def by_protobuf(data: Banners, arrays: Arrays) -> Arrays:
+    """Parse each banner and read its five fields."""
+    parse = data.message_type.message_class.FromString
+    ids, prices, states, clicks, rates = arrays
+    row = 0
+    for _ in range(data.repeats):
+        for payload in data.payloads:
+            banner = parse(payload)
+            ids[row] = banner.id
+            prices[row] = banner.price
+            states[row] = banner.state
+            stats = banner.stats
+            clicks[row] = stats.clicks
+            rates[row] = stats.ctr
+            row += 1
+    return arrays
+
+
+def ptars_columns(data: Banners) -> Any:
+    """A function that reads the columns by ptars and a schema of only these fields; None without ptars."""
+    try:
+        import ptars
+    except ImportError:
+        return None
+    import pyarrow as pa
+
+    with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as folder:
+        path = Path(folder) / "pruned.proto"
+        path.write_text(PRUNED)
+        pruned = yj.load_schema(path)["ads.Banner"].message_class.DESCRIPTOR
+    handler = ptars.HandlerPool([pruned.file]).get_for_message(pruned)
+    payloads = pa.array(data.payloads * data.repeats, pa.binary())
+
+    def call() -> Arrays:
+        batch = handler.array_to_record_batch(payloads)
+        stats = batch.column("stats")
+        columns = [batch.column(name) for name in ("id", "price", "state")]
+        columns += [stats.field("clicks"), stats.field("ctr")]
+        return [as_numpy(column) for column in columns]
+
+    return call
+
+
+def as_numpy(column: Any) -> NDArray[Any]:
+    """Zero-copy where nothing is null."""
+    return column.to_numpy(zero_copy_only=False) if column.null_count == 0 else filled(column)
+
+
+def filled(column: Any) -> NDArray[Any]:
+    import pyarrow.compute as pc
+
+    return pc.fill_null(column, 0).to_numpy(zero_copy_only=False)

@@ -1,0 +1,114 @@
+"""What compiling a function costs: wide schemas, numpy's structured arrays, and a second process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+import yaffjit as yj
+from benchmarks.timing import Bar, Race
+
+CACHED_SCRIPT = '''\
+"""Opens an index and calls a function that is compiled once and kept on disk."""
+
+import sys
+
+import numba
+import yaffjit as yj
+
+
+@numba.njit(cache=True)
+def total(rows):
+    result = 0.0
+    for row in rows:
+        result += row.f1 + row.f2 * row.f3
+    return result
+
+
+print(total(yj.open_index_unchecked(sys.argv[1])), total.stats.cache_hits)
+'''
+
+
+def races(quick: bool) -> Iterator[Race]:
+    with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as name:
+        folder = Path(name)
+        narrow, wide = (few_records(folder, fields) for fields in (10, 1000))
+        structured = np.zeros(3, [(f"f{number}", np.float64) for number in range(1, 11)])
+        yield Race(
+            "compiling a loop that reads three fields",
+            1,
+            {
+                "yaffjit, 10 fields": lambda: compiled(narrow),
+                "yaffjit, 1000 fields": lambda: compiled(wide),
+                "numpy structured array, 10 fields": lambda: compiled(structured),
+            },
+            [
+                Bar("yaffjit, 1000 fields", "yaffjit, 10 fields", at_most=1.25),
+                Bar("yaffjit, 10 fields", "numpy structured array, 10 fields", at_most=2.0),
+            ],
+            unit="ms to compile",
+            checked=False,
+            repetitions=3 if quick else 7,
+        )
+        yield second_process(folder, narrow, quick)
+
+
+def few_records(folder: Path, fields: int) -> Any:
+    lines = "\n".join(f"  double f{number} = {number};" for number in range(1, fields + 1))
+    path = folder / f"wide{fields}.proto"
+    path.write_text(f'syntax = "proto3";\npackage wide{fields};\nmessage Row {{\n{lines}\n}}\n')
+    Row = yj.load_schema(path)[f"wide{fields}.Row"]
+    return yj.records(Row, [Row.encode({"f1": 1.0, "f2": 2.0, "f3": 3.0})] * 3)
+
+
+def compiled(rows: Any) -> float:
+    """Compile a new function for ``rows`` and call it."""
+
+    def total(rows: Any) -> float:
+        result = 0.0
+        for row in range(len(rows)):
+            result += rows[row].f1 + rows[row].f2 * rows[row].f3
+        return result
+
+    return float(numba.njit(total)(rows))
+
+
+def second_process(folder: Path, rows: Any, quick: bool) -> Race:
+    """A process that opens an index and calls a cached function, and one that only imports numba."""
+    index, script = folder / "rows.arrow", folder / "cached.py"
+    yj.build_index(index, rows.plan, rows)
+    script.write_text(CACHED_SCRIPT)
+    call = process([str(script), str(index)], folder)
+    call()
+    printed = call()
+    if "Counter()" in printed:
+        raise AssertionError(f"the second process didn't take the function from numba's cache: {printed}")
+    return Race(
+        "a second process: open an index, call a cached function of three fields",
+        1,
+        {"import numba": process(["-c", "import numba"], folder), "yaffjit": call},
+        [Bar("yaffjit", "import numba", seconds_more=0.4)],
+        unit="ms a process",
+        checked=False,
+        repetitions=5 if quick else 11,
+    )
+
+
+def process(arguments: list[str], folder: Path) -> Callable[[], str]:
+    """A function that runs Python with these arguments and returns what it printed."""
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(root)}
+
+    def call() -> str:
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    return call

@@ -1,0 +1,64 @@
+"""Compiles reader.c with the system's compiler and calls it over the arrays that yaffjit reads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SOURCE = Path(__file__).with_name("reader.c")
+FLAGS = ("-O3", "-march=native", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
+
+
+def compiler() -> str:
+    """The C compiler: ``$CC``, else cc."""
+    found = shutil.which(os.environ.get("CC", "cc"))
+    if found is None:
+        raise SystemExit("benchmarks: a C compiler is needed; none is on the PATH as cc")
+    return found
+
+
+def compiler_version() -> str:
+    done = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True)
+    return f"{done.stdout.splitlines()[0]} {' '.join(FLAGS[:2])}"
+
+
+class Reader:
+    """reader.c, loaded; ``data`` and ``offsets`` as `yaffjit.rows` takes them."""
+
+    def __init__(self, folder: Path) -> None:
+        library = folder / "reader.so"
+        subprocess.run([compiler(), *FLAGS, str(SOURCE), "-o", str(library)], check=True)
+        self._library = ctypes.CDLL(str(library))
+        for name in ("sum_chain", "sum_hoisted"):
+            function = getattr(self._library, name)
+            function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+            function.restype = ctypes.c_uint64
+        for name in ("store_chain", "store_hoisted"):
+            function = getattr(self._library, name)
+            function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
+            function.restype = None
+
+    def sum(self, name: str, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Any:
+        """A function without arguments that returns the sum of nine fields over all rows, modulo 2**64."""
+        function = getattr(self._library, name)
+        arguments = (data.ctypes.data, offsets.ctypes.data, len(offsets) - 1)
+        return lambda: function(*arguments)
+
+    def store(self, name: str, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Any:
+        """A function without arguments that returns the nine fields of all rows, shape (rows, 9)."""
+        function = getattr(self._library, name)
+        out = np.empty((len(offsets) - 1, 9), np.uint64)
+        arguments = (data.ctypes.data, offsets.ctypes.data, len(offsets) - 1, out.ctypes.data)
+
+        def call() -> NDArray[np.uint64]:
+            function(*arguments)
+            return out
+
+        return call

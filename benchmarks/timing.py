@@ -1,0 +1,121 @@
+"""Races: several ways to the same result, checked equal, then timed in turn within one process."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+SAMPLE_SECONDS = 0.01  # a sample repeats a call until it lasts this long
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a contender may take beside another one.
+
+    One of three: ``at_most`` times as long, ``at_least`` times faster, ``seconds_more`` at most.
+    """
+
+    name: str
+    base: str
+    at_most: float | None = None
+    at_least: float | None = None
+    seconds_more: float | None = None
+
+    def measured(self, seconds: Mapping[str, list[float]]) -> float:
+        """The median over repetitions of the ratio, or difference, within one repetition."""
+        pairs = list(zip(seconds[self.name], seconds[self.base], strict=True))
+        if self.seconds_more is not None:
+            return statistics.median(own - other for own, other in pairs)
+        if self.at_least is not None:
+            return statistics.median(other / own for own, other in pairs)
+        return statistics.median(own / other for own, other in pairs)
+
+    def holds(self, measured: float) -> bool:
+        if self.at_least is not None:
+            return measured >= self.at_least
+        limit = self.seconds_more if self.at_most is None else self.at_most
+        assert limit is not None
+        return measured <= limit
+
+    def show(self, measured: float) -> tuple[str, str]:
+        """The bar and what was measured, as text."""
+        if self.seconds_more is not None:
+            return f"at most {self.seconds_more:g} s more", f"{measured:.3f} s more"
+        if self.at_least is not None:
+            return f"at least {self.at_least:g}x faster", f"{measured:.1f}x faster"
+        return f"at most {self.at_most:g}x", f"{measured:.2f}x"
+
+
+@dataclass
+class Race:
+    """``contenders`` by name; each call does the same work over ``count`` objects and returns its result."""
+
+    name: str
+    count: int
+    contenders: dict[str, Callable[[], Any]]
+    bars: list[Bar] = field(default_factory=list)
+    unit: str = "ns an object"
+    checked: bool = True  # False where the results aren't comparable, as compile times
+    repetitions: int | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """``seconds`` of one call, by contender, one number a repetition."""
+
+    race: Race
+    seconds: dict[str, list[float]]
+
+
+def run(race: Race, repetitions: int) -> Result:
+    """Check that all contenders agree, then time them in turn, in alternating order."""
+    if race.checked:
+        check_equal(race)
+    calls = {name: _calls_a_sample(work) for name, work in race.contenders.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in race.contenders}
+    names = list(race.contenders)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(race.repetitions or repetitions):
+            for name in names:
+                seconds[name].append(_sample(race.contenders[name], calls[name]))
+            names.reverse()
+    finally:
+        gc.enable()
+    return Result(race, seconds)
+
+
+def check_equal(race: Race) -> None:
+    """Raise AssertionError where a contender's result isn't the first one's."""
+    results = {name: work() for name, work in race.contenders.items()}
+    (first, expected), *others = results.items()
+    for name, result in others:
+        if not same(result, expected):
+            raise AssertionError(f"{race.name}: {name!r} and {first!r} disagree")
+
+
+def same(result: Any, expected: Any) -> bool:
+    if isinstance(result, (tuple, list)) and isinstance(expected, (tuple, list)):
+        return len(result) == len(expected) and all(map(same, result, expected))
+    return bool(np.array_equal(np.asarray(result), np.asarray(expected)))
+
+
+def _calls_a_sample(work: Callable[[], Any]) -> int:
+    start = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - start
+    return max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9)))
+
+
+def _sample(work: Callable[[], Any], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        work()
+    return (time.perf_counter() - start) / calls

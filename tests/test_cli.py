@@ -1,0 +1,289 @@
+"""The command line, as a person types it: what it prints, its errors and exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from google.protobuf import text_format
+from pyarrow import parquet
+
+import yaffjit as yj
+from yaffjit.cli import main
+from yaffjit.demo import SCHEMA_FILE, banners
+
+ROOT = Path(__file__).parents[1]
+ROWS = 300
+COMMANDS = ("build", "show", "columns", "layout", "verify", "demo")
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ads.proto, banners.pb and banners.arrow."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "ads.proto").write_bytes(SCHEMA_FILE.read_bytes())
+    Banner = yj.load_schema(folder / "ads.proto")["ads.Banner"]
+    yj.write_delimited(folder / "banners.pb", banners(Banner.message_class, ROWS))
+    yj.build_index(folder / "banners.arrow", Banner, yj.read_delimited(folder / "banners.pb"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def run(capsys: Capture, *arguments: str, code: int = 0) -> tuple[str, str]:
+    """Exit code checked; standard output and standard error."""
+    assert main(arguments) == code
+    printed = capsys.readouterr()
+    return printed.out, printed.err
+
+
+def fails(capsys: Capture, *arguments: str) -> str:
+    """The one line on standard error of a command that fails."""
+    out, err = run(capsys, *arguments, code=1)
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.startswith("yaffjit: error: ")
+    return err.removeprefix("yaffjit: error: ").rstrip("\n")
+
+
+def process(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "yaffjit", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def test_version() -> None:
+    done = process("--version")
+    assert (done.stdout, done.returncode) == (f"yaffjit {yj.__version__}\n", 0)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples(command: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "-h"])
+    assert stop.value.code == 0
+    assert f"examples:\n  yaffjit {command}" in capsys.readouterr().out
+
+
+def test_help_names_all_commands_and_exit_codes(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["-h"])
+    out = capsys.readouterr().out
+    assert all(f"\n    {command} " in out for command in COMMANDS)
+    assert "exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted" in out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, yaffjit.cli\n"
+        "try: yaffjit.cli.main(['-h'])\n"
+        "except SystemExit: pass\n"
+        "heavy = ('numpy', 'numba', 'pyarrow', 'google.protobuf', 'grpc_tools')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["sing"], "invalid choice: 'sing'"),
+        (["show", "banners.arrow"], "the following arguments are required: ROW"),
+        (["show", "banners.arrow", "first"], "argument ROW: invalid int value: 'first'"),
+        (["build", "ads.proto", "ads.Banner", "banners.pb"], "required: --output/-o"),
+        (["build", "a", "b", "c", "-o", "d", "--layout", "round"], "invalid choice: 'round'"),
+        (["demo", "--rows", "0"], "argument --rows: at least one row is needed"),
+        (["demo", "--rows", "many"], "argument --rows: invalid _row_count value: 'many'"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], complaint: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_build_show_and_verify(capsys: Capture, tmp_path: Path) -> None:
+    index = str(tmp_path / "two.arrow")
+    out, err = run(capsys, "build", "ads.proto", "ads.Banner", "banners.pb", "banners.pb", "-o", index)
+    nbytes = Path(index).stat().st_size
+    assert (out, err) == (f"{index}: {2 * ROWS} ads.Banner messages, {nbytes:,} bytes\n", "")
+    first = next(banners(yj.load_schema("ads.proto")["ads.Banner"].message_class, 1))
+    for row in ("0", str(ROWS), str(-2 * ROWS)):
+        shown, _ = run(capsys, "show", index, row)
+        assert text_format.Parse(shown, type(first)()) == first
+    shown, _ = run(capsys, "show", index, "0", "--json")
+    assert json.loads(shown)["id"] == str(first.id)  # type: ignore[attr-defined]
+    out, _ = run(capsys, "verify", index)
+    assert out == f"{index}: {2 * ROWS} ads.Banner messages, all well-formed\n"
+
+
+def test_build_sparse(capsys: Capture, tmp_path: Path) -> None:
+    index = str(tmp_path / "sparse.arrow")
+    run(capsys, "build", "ads.proto", "ads.Banner", "banners.pb", "-o", index, "--layout", "sparse")
+    Banner = yj.load_schema("ads.proto")["ads.Banner"]
+    first = next(banners(Banner.message_class, 1))
+    assert yj.open_index(index).payload(0) == Banner.encode(first, layout="sparse")
+
+
+def test_build_with_includes_and_slice(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "part.proto").write_text(
+        'syntax = "proto3"; package p; message Part { int32 n = 1; }'
+    )
+    (tmp_path / "whole.proto").write_text(
+        'syntax = "proto3"; package w; import "part.proto"; import "yaff/proto/options.proto";\n'
+        'message Whole { option (yaff.proto.message) = {slice_name: "thin"};\n'
+        "  p.Part part = 1 [(yaff.proto.field) = {id: 1}];\n"
+        "  int32 n = 2 [(yaff.proto.field) = {id: 1}]; }"
+    )
+    (tmp_path / "empty.pb").write_bytes(b"\x02\x10\x05")
+    schema, messages = str(tmp_path / "whole.proto"), str(tmp_path / "empty.pb")
+    index = str(tmp_path / "whole.arrow")
+    options = ("-I", str(tmp_path / "deep"), "--slice", "thin")
+    run(capsys, "build", schema, "w.Whole", messages, "-o", index, *options)
+    assert run(capsys, "show", index, "0")[0] == "n: 5\n"
+    assert "'part': p.Part isn't in slice 'thin'." in run(capsys, "layout", schema, "w.Whole", *options)[0]
+
+
+def test_columns_to_standard_output(capsys: Capture) -> None:
+    done = process("columns", "banners.arrow", "id", "stats.ctr")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    index = yj.open_index("banners.arrow")
+    assert [int(row["id"]) for row in rows] == [banner.id for banner in index]
+    assert [float(row["stats.ctr"]) for row in rows] == [banner.stats.ctr for banner in index]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "read"),
+    [
+        (".parquet", parquet.read_table),
+        (".arrow", lambda path: pa.ipc.open_file(path).read_all()),
+        (".feather", lambda path: pa.ipc.open_file(path).read_all()),
+    ],
+)
+def test_columns_to_a_file(
+    suffix: str, read: Callable[[str], pa.Table], capsys: Capture, tmp_path: Path
+) -> None:
+    path = str(tmp_path / f"out{suffix}")
+    assert run(capsys, "columns", "banners.arrow", "id", "price", "state", "-o", path) == ("", "")
+    expected = yj.open_index("banners.arrow").columns("id", "price", "state").to_arrow()
+    assert read(path).equals(expected)
+
+
+def test_columns_to_a_csv_file(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    run(capsys, "columns", "banners.arrow", "daily_limit", "--output", str(path))
+    lines = path.read_text().splitlines()
+    assert lines[0] == '"daily_limit"'
+    assert len(lines) == 1 + ROWS
+
+
+def test_layout_of_a_message_and_of_a_schema(capsys: Capture) -> None:
+    out, _ = run(capsys, "layout", "ads.proto", "ads.Banner")
+    assert out.startswith("ads.Banner: dynamic layout, 15 fields, ids 1 to 15, slots of 76 bytes\n")
+    out, _ = run(capsys, "layout", "ads.proto")
+    assert [line.split()[:2] for line in out.splitlines()[2:]] == [
+        ["ads.Stats", "dynamic"],
+        ["ads.Geo", "dynamic"],
+        ["ads.Banner", "dynamic"],
+    ]
+
+
+def test_layout_of_what_cant_be_held(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "far.proto"
+    path.write_text('syntax = "proto3"; message Far { int32 n = 9000; }')
+    assert (
+        "can't be held: Far: field n has id 9000, the highest is 8190" in run(capsys, "layout", str(path))[0]
+    )
+    assert fails(capsys, "layout", str(path), "Far") == (
+        "YaFF can't hold Far: field n has id 9000, the highest is 8190"
+    )
+
+
+def test_verify_a_single_buffer(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "banner.yaff"
+    buf = yj.load_schema("ads.proto")["ads.Banner"].encode({"id": 7, "title": "violin"})
+    path.write_bytes(buf)
+    named = ("verify", str(path), "--schema", "ads.proto", "--message", "ads.Banner")
+    out, _ = run(capsys, *named)
+    assert out == f"{path}: a well-formed ads.Banner of {len(buf)} bytes\n"
+    path.write_bytes(buf[:-3])
+    assert fails(capsys, *named).startswith("ads.Banner")
+    assert fails(capsys, "verify", str(path)) == (
+        f"{path} isn't an index file; if it holds one message, give --schema and --message"
+    )
+
+
+def test_errors_are_one_line_each(capsys: Capture, tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    assert fails(capsys, "show", "banners.arrow", "300") == "row 300 is out of range: there are 300 rows"
+    assert fails(capsys, "columns", "banners.arrow", "stats.ctn").endswith("(did you mean 'ctr'?)")
+    assert fails(capsys, "columns", "banners.arrow", "id", "-o", "out.xls") == (
+        "out.xls: the suffix must be one of .csv, .parquet, .arrow, .feather"
+    )
+    assert "No such file or directory" in fails(capsys, "verify", missing)
+    assert "missing" in fails(capsys, "show", missing, "0")
+    assert "missing" in fails(capsys, "layout", missing)
+    assert "missing" in fails(capsys, "build", "ads.proto", "ads.Banner", missing, "-o", "out.arrow")
+    assert "missing" in fails(capsys, "columns", "banners.arrow", "id", "-o", f"{missing}/out.parquet")
+    assert fails(capsys, "build", "ads.proto", "ads.Banne", "banners.pb", "-o", "out.arrow") == (
+        "the schema has no message 'ads.Banne' (did you mean 'ads.Banner', 'ads.Geo'?)"
+    )
+    assert not Path("out.arrow").exists()
+
+
+def test_build_says_what_isnt_a_delimited_file(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "cut.pb"
+    path.write_bytes(Path("banners.pb").read_bytes()[:-1])
+    output = str(tmp_path / "out.arrow")
+    assert "but the file ends after" in fails(
+        capsys, "build", "ads.proto", "ads.Banner", str(path), "-o", output
+    )
+    assert not Path(output).exists()
+
+
+def test_protocs_own_lines(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "bad.proto"
+    path.write_text('syntax = "proto3";\nmessage M { int32 n = ; }\n')
+    assert "bad.proto:2:23" in fails(capsys, "layout", str(path))
+
+
+def test_interrupted(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("yaffjit.open_index", interrupted)
+    assert run(capsys, "show", "banners.arrow", "0", code=130) == ("", "yaffjit: interrupted\n")
+
+
+def test_reader_that_goes_away() -> None:
+    command = [sys.executable, "-m", "yaffjit", "columns", "banners.arrow", *["id", "price", "stats.ctr"]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        done = subprocess.run(
+            command, env=environment, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(write_end)
+    assert (done.returncode, done.stderr) == (141, "")
