@@ -423,7 +423,7 @@ def test_proto2_text_that_is_not_utf8_is_kept(codec2: Any) -> None:
         ("codec.Lists", {"s": ["a" * 80, "b" * 80, "c"]}, "s"),
         ("codec.Lists", {"d": [1.0], "f": [1.0] * 25}, "d"),
         ("codec.Lists", {"leaves": [{"s": "a" * 101}]}, "leaves[0].s"),
-        ("codec.Lists", {"leaves": [{"s": "a" * 60}, {"s": "b" * 90}]}, "leaves"),
+        ("codec.Lists", {"leaves": [{"n": 1, "s": "a"}, {"s": "b" * 100}]}, "leaves"),
         ("codec.Tree", {"named": {"k": {"counts": {"a" * 70: 1, "b" * 70: 2, "c": 3}}}}, "named['k'].counts"),
         ("codec.Maps", {"names": {1: "a" * 75, 2: "b" * 75}}, "names"),
     ],
@@ -455,7 +455,9 @@ def test_the_sentences_about_that_limit(codec: Any, monkeypatch: pytest.MonkeyPa
         "codec.Lists, field b: 101 elements (at most 100)"
     )
     # The table that both share is as far as that.
-    with pytest.raises(yaffjit.EncodeError, match=r"leaves\[1\]: lies too far from its message, 1\d\d bytes"):
+    with pytest.raises(
+        yaffjit.EncodeError, match=r"leaves\[1\]: its meta table lies too far away, 1\d\d bytes"
+    ):
         codec["codec.Lists"].encode(far, "sparse")
     # A buffer itself may be larger.
     chain = {"n": 1, "kid": {"n": 2, "kid": {"n": 3, "counts": {"a" * 30: 1, "b" * 30: 2}}}}

@@ -175,7 +175,7 @@ class MessageWriter:
             w.push(head.table + TABLE_BEFORE_HEADER + body)
         else:
             if position - table_end > MAX_OFFSET:
-                raise too_far(position - table_end)
+                raise too_far(position - table_end, "its meta table lies too far away")
             w.push(pack_i32(position - table_end) + body)
         return position
 

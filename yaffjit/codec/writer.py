@@ -121,5 +121,5 @@ def too_many(count: int, what: str) -> Refused:
     return Refused(f"{count} {what} (at most {MAX_OFFSET})")
 
 
-def too_far(offset: int) -> Refused:
-    return Refused(f"lies too far from its message, {offset} bytes (at most {MAX_OFFSET})")
+def too_far(offset: int, what: str = "lies too far from its message") -> Refused:
+    return Refused(f"{what}, {offset} bytes (at most {MAX_OFFSET})")
