@@ -32,6 +32,7 @@ from yaffjit.rows.chunks import Chunk, Chunks
 from yaffjit.schema import load
 
 VERIFY = ("open",)
+ARROW_START = b"ARROW1\0\0"
 # What pyarrow raises for files that it can't make sense of.
 ARROW_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError)
 
@@ -172,15 +173,8 @@ class IndexFile:
 
     def chunks(self, mp: MessagePlan) -> Chunks:
         """Where the messages lie in the file; touches nothing but the descriptions of the batches."""
-        only = ipc.IpcReadOptions(included_fields=[self.names.index(MESSAGE_COLUMN)])
-        with self._reading("it isn't a whole Arrow file"):
-            reader = ipc.open_file(pa.BufferReader(self._buffer), options=only)
-        chunks = []
-        with self._unadvised():
-            for number in range(self.batches):
-                with self._reading(f"batch {number}"):
-                    batch = reader.get_batch(number)
-                chunks.append(self._chunk(number, batch.column(0)))
+        parts = self._parts(MESSAGE_COLUMN)
+        chunks = [self._chunk(number, part) for number, part in enumerate(parts)]
         return Chunks(mp.plan, memoryview(self._map), chunks or [Chunk(0, 0, np.zeros(1, np.int64))])
 
     def _chunk(self, number: int, column: Any) -> Chunk:
@@ -226,6 +220,7 @@ class IndexFile:
 
         if not self.batches:
             raise IndexFileError(f"{self.path}: it has no batch, so its end is missing")
+        self._verify_start()
         label = f"verify {os.path.basename(self.path)}"
         with progress_bar(label, chunks.rows, "rows", progress) as bar:
             for number in range(self.batches):
@@ -240,6 +235,15 @@ class IndexFile:
                         verify_many(mp, data, offsets, progress=bar.update, first_row=first)
                     except VerifyError as error:
                         raise IndexFileError(f"{self.path}: {where}: {error}") from error
+
+    def _verify_start(self) -> None:
+        """The schema stands at both ends of the file; pyarrow reads only the one at the end."""
+        with self._reading("its start is damaged"):
+            if bytes(self._map[: len(ARROW_START)]) != ARROW_START:
+                raise IndexFileError(f"{self.path}: its start is damaged: not that of an Arrow file")
+            start = ipc.read_schema(pa.BufferReader(self._buffer.slice(len(ARROW_START))))
+            if not start.equals(self._reader.schema, check_metadata=True):
+                raise IndexFileError(f"{self.path}: its start is damaged: not the schema that its end has")
 
     def _verify_batch(self, number: int, where: str) -> None:
         with self._reading(where):
@@ -267,11 +271,17 @@ class IndexFile:
     def column(self, name: str) -> Any:
         if name not in self.column_names:
             raise KeyError(f"{self.path} has no column {name!r}; its columns are {self.column_names}")
-        only = ipc.IpcReadOptions(included_fields=[self.names.index(name)])
-        with self._reading(f"column {name!r}"):
-            reader = ipc.open_file(pa.BufferReader(self._buffer), options=only)
-            parts = [reader.get_batch(number).column(0) for number in range(self.batches)]
-            return pa.chunked_array(parts, type=self._reader.schema.field(name).type)
+        return pa.chunked_array(self._parts(name), type=self._reader.schema.field(name).type)
+
+    def _parts(self, name: str) -> list[Any]:
+        """A column, batch by batch, in place. (With included_fields, pyarrow would copy it.)"""
+        column = self.names.index(name)
+        parts = []
+        with self._unadvised():
+            for number in range(self.batches):
+                with self._reading(f"batch {number}"):
+                    parts.append(self._reader.get_batch(number).column(column))
+        return parts
 
     @contextlib.contextmanager
     def _reading(self, what: str) -> Iterator[None]:

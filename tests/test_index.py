@@ -1,0 +1,335 @@
+"""Index files: building, what is in them, opening, reading."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import logging
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import ipc
+from vectors import TESTS
+
+import yaffjit as yj
+from yaffjit.index import Index
+from yaffjit.rows import CHUNK_ROWS
+
+SCHEMA = TESTS / "schemas" / "columns.proto"
+ROWS = 50
+
+
+@pytest.fixture(scope="module")
+def row_type() -> yj.MessageType:
+    return yj.load_schema(SCHEMA)["columns.Row"]
+
+
+@pytest.fixture(scope="module")
+def messages(row_type: yj.MessageType) -> list[Any]:
+    made = []
+    for row in range(ROWS):
+        message = row_type.message_class(id=row, name="n" * (row % 7), first=row)
+        if row % 2:
+            message.kinds.double = row / 7
+        made.append(message)
+    return made
+
+
+@pytest.fixture(scope="module")
+def index_path(row_type: yj.MessageType, messages: list[Any], tmp_path_factory: Any) -> Path:
+    path: Path = tmp_path_factory.mktemp("index") / "rows.arrow"
+    yj.build_index(path, row_type, messages, columns={"label": [f"row {row}" for row in range(ROWS)]})
+    return path
+
+
+@numba.njit
+def sum_first(recs: Any) -> Any:
+    total = 0
+    for view in recs:
+        total += view.first
+    return total
+
+
+@pytest.mark.parametrize("layout", ["flat", "sparse", "auto"])
+@pytest.mark.parametrize("form", ["message", "bytes", "dict", "view", "other class"])
+def test_what_goes_in_comes_out(
+    row_type: yj.MessageType, messages: list[Any], tmp_path: Path, layout: str, form: str
+) -> None:
+    other_class = yj.load_schema(SCHEMA)["columns.Row"].message_class
+    make = {
+        "message": lambda message: message,
+        "bytes": lambda message: message.SerializeToString(),
+        "dict": lambda message: {
+            "id": message.id,
+            "name": message.name,
+            "first": message.first,
+            **({"kinds": {"double": message.kinds.double}} if message.HasField("kinds") else {}),
+        },
+        "view": lambda message: row_type.view(row_type.encode(message)),
+        "other class": lambda message: other_class.FromString(message.SerializeToString()),
+    }[form]
+    path = tmp_path / "rows.arrow"
+    built = yj.build_index(path, row_type, map(make, messages), layout=layout)
+    assert (built.path, built.rows, built.unknown_fields, built.unknown_rows) == (str(path), ROWS, {}, 0)
+    assert built.nbytes == path.stat().st_size
+    index = yj.open_index(path)
+    assert [index.payload(row) for row in range(ROWS)] == [row_type.encode(m, layout) for m in messages]
+    decoded = [index.message_type.decode(index.payload(row)) for row in range(ROWS)]
+    assert [m.SerializeToString() for m in decoded] == [m.SerializeToString() for m in messages]
+
+
+def test_an_index_behaves_as_records(index_path: Path, messages: list[Any]) -> None:
+    for index in (yj.open_index(index_path), yj.open_index_unchecked(str(index_path))):
+        assert isinstance(index, Index)
+        assert len(index) == ROWS
+        assert index[-1].first == ROWS - 1
+        assert index[8].kinds.double == 0
+        assert [view.first for view in index] == list(range(ROWS))
+        assert [view.first for view in index[10:40][::3]] == list(range(10, 40, 3))
+        assert [view.name for view in index.head(3)] == ["", "n", "nn"]
+        assert np.array_equal(index.columns("id")["id"], np.arange(ROWS))
+        assert np.array_equal(index[20:30].columns("id")["id"], np.arange(20, 30))
+        assert sum_first(index) == sum(range(ROWS))
+        assert sum_first(index[7:9]) == 15
+        index.verify()
+        index[3:].verify()
+        assert index.path == str(index_path)
+        assert repr(index) == f"<Index of columns.Row: 50 rows, {index.nbytes:,} bytes, {str(index_path)!r}>"
+        assert type(index[3:5]) is not Index
+        assert index.message_type.full_name == "columns.Row"
+        assert index.schema["columns.Row"] is index.message_type
+        with pytest.raises(IndexError):
+            index[ROWS]
+
+
+def test_other_columns(index_path: Path) -> None:
+    index = yj.open_index(index_path)
+    assert index.column_names == ["label"]
+    label = index.column("label")
+    assert isinstance(label, pa.ChunkedArray)
+    assert label.to_pylist() == [f"row {row}" for row in range(ROWS)]
+    for name in ("message", "lable"):
+        with pytest.raises(KeyError) as caught:
+            index.column(name)
+        assert caught.value.args == (f"{index_path} has no column {name!r}; its columns are ['label']",)
+
+
+def test_it_is_an_arrow_file_that_describes_itself(
+    index_path: Path, row_type: yj.MessageType, messages: list[Any]
+) -> None:
+    with ipc.open_file(index_path) as file:
+        table = file.read_all()
+    assert table.column_names == ["message", "label"]
+    field = table.schema.field("message")
+    assert field.type == pa.large_binary()
+    assert not field.nullable
+    assert field.metadata[b"ARROW:extension:name"] == b"yaffjit.message"
+    assert table["message"].to_pylist() == [row_type.encode(message) for message in messages]
+    said = json.loads(field.metadata[b"ARROW:extension:metadata"])
+    packed = said.pop("descriptor_set")
+    assert said == {
+        "format_version": 1,
+        "message": "columns.Row",
+        "representation": "yaff",
+        "fingerprint": row_type.plan.fingerprint,
+        "slice": None,
+    }
+    schema = yj.load_schema(zlib.decompress(base64.b64decode(packed)))
+    assert schema["columns.Row"].plan.fingerprint == row_type.plan.fingerprint
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+
+
+def test_another_process_needs_nothing_but_the_file(index_path: Path) -> None:
+    done = run_python(f"import yaffjit; print(yaffjit.open_index({str(index_path)!r})[33].first)")
+    assert (done.stdout, done.stderr) == ("33\n", "")
+
+
+def test_the_slice_is_kept(tmp_path: Path) -> None:
+    schema = yj.load_schema(TESTS / "schemas" / "golden" / "slices.proto", slice="thin")
+    message_type = next(schema[name] for name in schema.messages if schema._plan.fault(name) is None)
+    yj.build_index(tmp_path / "x.arrow", message_type, [{}])
+    index = yj.open_index(tmp_path / "x.arrow")
+    assert index.schema.definition.slice == "thin"
+    assert index.plan.fingerprint == message_type.plan.fingerprint
+
+
+@pytest.mark.parametrize("rows", [0, 1, CHUNK_ROWS, 2 * CHUNK_ROWS + 1])
+def test_batches(row_type: yj.MessageType, tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "rows.arrow"
+    payloads = [row_type.message_class(first=first).SerializeToString() for first in range(1, 8)]
+    day = np.arange(rows, dtype=np.int16)
+    built = yj.build_index(path, row_type, (payloads[row % 7] for row in range(rows)), columns={"day": day})
+    assert built.rows == rows
+    with ipc.open_file(path) as file:
+        sizes = [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
+    expected = [min(CHUNK_ROWS, rows - start) for start in range(0, rows, CHUNK_ROWS)]
+    assert sizes == (expected or [0])
+    for index in (yj.open_index(path), yj.open_index_unchecked(path)):
+        firsts = np.arange(rows) % 7 + 1
+        assert len(index) == rows
+        assert sum_first(index) == firsts.sum()
+        assert np.array_equal(index.columns("first")["first"], firsts)
+        assert np.array_equal(index.column("day").to_numpy(), day)
+        for row in {0, rows // 2, CHUNK_ROWS - 1, CHUNK_ROWS, rows - 1}:
+            if 0 <= row < rows:
+                assert index[row].first == firsts[row]
+                assert index.payload(row) == row_type.encode({"first": firsts[row]})
+        assert [view.first for view in index[CHUNK_ROWS - 2 : CHUNK_ROWS + 2]] == firsts[
+            CHUNK_ROWS - 2 : CHUNK_ROWS + 2
+        ].tolist()
+        index.verify()
+
+
+@pytest.mark.parametrize(
+    ("values", "back"),
+    [
+        ([1.5, None, 3], [1.5, None, 3.0]),
+        (("a", "b", "c"), ["a", "b", "c"]),
+        (range(3), [0, 1, 2]),
+        (np.array([1, 2, 3], np.uint8), [1, 2, 3]),
+        (np.array([True, False, True, True])[1:], [False, True, True]),
+        (pa.array(["x", "y", None, "z"])[1:], ["y", None, "z"]),
+        (pa.chunked_array([["x"], ["y", "z"]]), ["x", "y", "z"]),
+        (pa.array(["x", "y", "x"]).dictionary_encode(), ["x", "y", "x"]),
+        ([[1], [], [2, 3]], [[1], [], [2, 3]]),
+        ([{"a": 1}, {"a": 2}, {"a": None}], [{"a": 1}, {"a": 2}, {"a": None}]),
+    ],
+)
+def test_columns_of_many_sorts(row_type: yj.MessageType, tmp_path: Path, values: Any, back: Any) -> None:
+    yj.build_index(tmp_path / "x.arrow", row_type, [{}] * 3, columns={"values": values})
+    assert yj.open_index(tmp_path / "x.arrow").column("values").to_pylist() == back
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"day": [1, 2]}, "column 'day' has 2 values for 3 messages"),
+        ({"day": [1, 2, 3, 4]}, "column 'day' has 4 values for 3 messages"),
+        (
+            {"message": [1, 2, 3]},
+            "a further column can't be called 'message': the messages' own column is",
+        ),
+    ],
+)
+def test_columns_that_do_not_fit(
+    row_type: yj.MessageType, tmp_path: Path, columns: Any, sentence: str
+) -> None:
+    with pytest.raises(ValueError) as caught:
+        yj.build_index(tmp_path / "x.arrow", row_type, [{}] * 3, columns=columns)
+    assert str(caught.value) == sentence
+    assert os.listdir(tmp_path) == []
+
+
+def test_columns_that_arrow_refuses(row_type: yj.MessageType, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^column 'x' can't be stored: "):
+        yj.build_index(tmp_path / "x.arrow", row_type, [{}], columns={"x": [object()]})
+    with pytest.raises(ValueError, match=r"^column 'x' can't be stored: .* has a dictionary inside$"):
+        inside = pa.ListArray.from_arrays([0, 1], pa.array(["x"]).dictionary_encode())
+        yj.build_index(tmp_path / "x.arrow", row_type, [{}], columns={"x": inside})
+
+
+def test_wrong_options(row_type: yj.MessageType, index_path: Path) -> None:
+    before = index_path.read_bytes()
+    for options, sentence in (
+        ({"layout": "fixed"}, "layout must be one of 'flat', 'sparse', 'auto', not 'fixed'"),
+        ({"representation": "wire"}, "representation 'wire' isn't supported; supported: 'yaff'"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            yj.build_index(index_path, row_type, [{}], **options)  # type: ignore[arg-type]
+        assert str(caught.value) == sentence
+    with pytest.raises(ValueError) as caught:
+        yj.open_index(index_path, verify="never")
+    assert str(caught.value) == "verify='never' isn't supported; supported: 'open' (or open_index_unchecked)"
+    assert index_path.read_bytes() == before
+
+
+def test_bad_messages_are_named_by_row(row_type: yj.MessageType, tmp_path: Path) -> None:
+    path = tmp_path / "x.arrow"
+    with pytest.raises(yj.DecodeError) as decode_error:
+        yj.build_index(path, row_type, [b"", b"\x0f"])
+    assert str(decode_error.value).startswith("row 1: not the protobuf bytes of columns.Row: ")
+    with pytest.raises(yj.EncodeError, match=r"^row 2: .*\bid\b"):
+        yj.build_index(path, row_type, [{}, {"id": 1}, {"id": "x"}])
+    with pytest.raises(yj.EncodeError, match=r"^row 0: "):
+        yj.build_index(path, row_type, [yj.load_schema(SCHEMA)["columns.Flat"].message_class()])
+    assert os.listdir(tmp_path) == []
+
+
+def test_unknown_fields_are_counted_and_said(
+    row_type: yj.MessageType, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "x.arrow"
+    nested = b"\x0a\x03\xf8\x06\x01"  # kinds { field 111: 1 }
+    twice = b"\xf8\x06\x01" * 2
+    message = row_type.message_class.FromString(twice)
+    with caplog.at_level(logging.WARNING, "yaffjit"):
+        built = yj.build_index(path, row_type, [b"", nested, message, twice + nested])
+    assert built.unknown_fields == {"columns.Row #111": 4, "columns.Kinds #111": 2}
+    assert built.unknown_rows == 3
+    assert caplog.messages == [
+        f"{path}: 6 unknown fields or extensions in 3 of 4 messages aren't carried: "
+        "columns.Kinds #111 (2), columns.Row #111 (4)"
+    ]
+    assert message.SerializeToString() == twice
+    assert yj.open_index(path)[1].HasField("kinds")
+
+
+def test_extensions_are_counted(tmp_path: Path) -> None:
+    source = tmp_path / "ext.proto"
+    source.write_text(
+        'syntax = "proto2"; package x; message M { optional int32 a = 1; extensions 100 to 200; }'
+        " extend M { optional int32 more = 100; repeated int32 many = 101; }"
+    )
+    message_type = yj.load_schema(source)["x.M"]
+    payload = b"\xa0\x06\x05" + b"\xa8\x06\x01" * 3 + b"\xb0\x06\x01"
+    built = yj.build_index(tmp_path / "x.arrow", message_type, [b"\x08\x01", payload])
+    assert built.unknown_fields == {"x.M #100": 1, "x.M #101": 1, "x.M #102": 1}
+    assert built.unknown_rows == 1
+
+
+def test_views_outlive_their_index(index_path: Path) -> None:
+    view = yj.open_index(index_path)[33]
+    part = yj.open_index(index_path)[30:35]
+    gc.collect()
+    assert view.first == 33
+    assert sum_first(part) == sum(range(30, 35))
+
+
+def test_another_version_of_the_schema_reads_the_index(tmp_path: Path) -> None:
+    types = []
+    for version, fields in enumerate(("int32 a = 1; int64 b = 2;", "int64 b = 2; optional string c = 3;")):
+        source = tmp_path / f"v{version}.proto"
+        source.write_text(f'syntax = "proto3"; package x; message M {{ {fields} }}')
+        types.append(yj.load_schema(source)["x.M"])
+    old, new = types
+    yj.build_index(tmp_path / "x.arrow", old, [{"a": 1, "b": 2}])
+    index = yj.open_index(tmp_path / "x.arrow", new)
+    assert index.message_type is new
+    assert (index[0].b, index[0].HasField("c")) == (2, False)
+    assert index.columns("b")["b"].tolist() == [2]
+
+
+def test_nothing_is_printed(row_type: yj.MessageType, tmp_path: Path, capfd: Any) -> None:
+    yj.build_index(tmp_path / "x.arrow", row_type, [{}] * 1000)
+    yj.open_index(tmp_path / "x.arrow")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bar_if_it_is_asked_for(row_type: yj.MessageType, tmp_path: Path, capfd: Any) -> None:
+    yj.build_index(tmp_path / "x.arrow", row_type, [{}] * 1000, progress=True)
+    assert "build x.arrow" in capfd.readouterr().err
+    yj.open_index(tmp_path / "x.arrow", progress=True)
+    assert "verify x.arrow" in capfd.readouterr().err
