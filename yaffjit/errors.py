@@ -87,6 +87,14 @@ class RowError(YaffjitError, IndexError):
         return f"row {self.row} is out of range: there are {self.count} rows"
 
 
+class EscapeError(YaffjitError, TypeError):
+    """Jitted code would keep a view, records or an iterator over them longer than their bytes are sure to live.
+
+    Raised while a function is compiled; names what can't be kept where, what to keep instead, and the line.
+    It isn't one of numba's errors, which numba would swallow or decorate.
+    """
+
+
 def near_names(name: str, known: Iterable[str], count: int = 3) -> str:
     """`` (did you mean 'a', 'b'?)`` for the known names that resemble ``name``, else an empty string."""
     close = difflib.get_close_matches(name, list(known), count)

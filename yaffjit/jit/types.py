@@ -6,7 +6,7 @@ bytes alive. An absent message is the null pointer, and all getters read it as t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core import types
 from numba.core.datamodel import models, register_default
@@ -16,6 +16,7 @@ from yaffjit.jit.keys import PlanType
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
 __all__ = [
+    "BorrowedType",
     "MessageViewType",
     "OneofType",
     "PathsType",
@@ -31,10 +32,24 @@ _UINT64_KINDS = ("uint64", "fixed64")
 _FLOAT_KINDS = ("float", "double")
 
 
-class MessageViewType(PlanType):
+class BorrowedType(types.Type):
+    """A value that points into bytes which somebody else keeps alive; `lifetime` bounds its life.
+
+    Attributes:
+        what: the value in an error's sentence, before the message's name.
+        instead: what can be kept.
+    """
+
+    what: ClassVar[str]
+    instead: ClassVar[str]
+
+
+class MessageViewType(BorrowedType, PlanType):
     """A view of one message."""
 
     label = "view"
+    what = "a view"
+    instead = "keep its row number, or the values that you need, instead"
 
 
 class OneofType(PlanType):
@@ -62,18 +77,22 @@ class OneofType(PlanType):
         return self if isinstance(other, types.NoneType) else None
 
 
-class RecordsType(PlanType, types.IterableType):
+class RecordsType(BorrowedType, PlanType, types.IterableType):
     """Many messages of one type."""
 
     label = "records"
+    what = "records"
+    instead = "pass the records as an argument instead"
 
     @property
     def iterator_type(self) -> RecordsIteratorType:
         return RecordsIteratorType(self.mp)
 
 
-class RecordsIteratorType(PlanType, types.IteratorType):
+class RecordsIteratorType(BorrowedType, PlanType, types.IteratorType):
     label = "iterator of records"
+    what = "an iterator over records"
+    instead = "keep the row number instead"
 
     @property
     def yield_type(self) -> types.Type:
