@@ -57,7 +57,7 @@ MAX_ID = 8190
 class RandomSchema:
     """A file with what it imports; ``roots`` are the full names of messages that can be roots."""
 
-    file: FileDescriptorProto
+    file: FileDescriptorProto = field(repr=False)
     roots: list[str] = field(default_factory=list)
 
     @cached_property
@@ -223,7 +223,8 @@ def add_fields(building: Building, type: Type, file: FileDescriptorProto) -> Non
         if plan.role == "live" and building.chance(6):
             proto.number = 20000 + i
             add_option(proto, "field", id=plan.id)
-        proto.options.deprecated = plan.role == "deprecated"
+        if plan.role == "deprecated":
+            proto.options.deprecated = True
         target = draw(st.sampled_from(ignored_types)).full_name if plan.role == "ignored" else None
         fill_field(building, type, proto, target, oneofs)
         if proto.proto3_optional:
@@ -275,7 +276,8 @@ def fill_field(
     elif syntax == PROTO2 and building.chance(8):
         proto.label = F.LABEL_REQUIRED
     elif syntax == PROTO3 and not is_message:
-        proto.proto3_optional = building.chance(3)
+        if building.chance(3):
+            proto.proto3_optional = True
     elif syntax == EDITIONS and not is_message:
         presence = [FeatureSet.EXPLICIT, FeatureSet.LEGACY_REQUIRED]
         if not uses_closed_enum(building, proto):

@@ -23,7 +23,7 @@ LAYOUTS = st.sampled_from(["flat", "sparse"])
 
 
 def load(schema: RandomSchema, slice: str | None = None) -> yj.Schema:
-    note(str(schema.file))
+    note(f"read under {schema.file}")
     return yj.load_schema(schema.descriptor_set.SerializeToString(), slice=slice)
 
 
@@ -88,7 +88,7 @@ def test_view(data: st.DataObject) -> None:
 def test_evolution(data: st.DataObject) -> None:
     """Data of one schema under another: what the specification reads, or an error where it has one."""
     writer, reader = data.draw(evolutions())
-    note(str(writer.file))
+    note(f"written under {writer.file}")
     loaded = load(reader)
     for _ in range(2):
         root, message = draw_root(data, writer)

@@ -1,0 +1,286 @@
+"""Real data: an index of each corpus gives back what google.protobuf reads, and leads to the known answers.
+
+The answers were computed with google.protobuf alone. Skipped where the folder is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spec
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+from walk import check_view, wire
+
+import yaffjit as yj
+
+# Where each corpus has its schema: a file beside it, or a generated module of a PyPI package.
+SOURCES = {
+    "osm-ways.delim": ("osm_way.proto", "osm.Way"),
+    "pprof-samples.delim": ("pprof_sample.proto", "pprof.Sample"),
+    "tf-examples.delim": ("tf_example.proto", "tf.Example"),
+    "sentencepiece-pieces.delim": ("sentencepiece_piece.proto", "sentencepiece.Piece"),
+    "otlp-spans.delim": ("opentelemetry.proto.trace.v1.trace_pb2", "opentelemetry.proto.trace.v1.Span"),
+    "gtfs-stop-updates-nyct.delim": (
+        "google.transit.gtfs_realtime_pb2",
+        "transit_realtime.TripUpdate.StopTimeUpdate",
+    ),
+}
+SPEC_STRIDE = 97  # the specification and the walk through a view take about a millisecond a message
+
+
+@dataclass
+class Corpus:
+    name: str
+    answers: dict[str, Any]
+    payloads: list[bytes]
+    type: yj.MessageType
+    built: Any
+    index: Any
+
+    def parsed(self, row: int) -> Message:
+        """What google.protobuf reads, without what YaFF doesn't carry."""
+        message = self.type.message_class.FromString(self.payloads[row])
+        message.DiscardUnknownFields()
+        return message
+
+
+@pytest.fixture(scope="module", params=SOURCES)
+def corpus(request: pytest.FixtureRequest, corpora: Path, tmp_path_factory: Any) -> Iterator[Corpus]:
+    name = request.param
+    source, full_name = SOURCES[name]
+    schema = yj.load_schema(corpora / source if source.endswith(".proto") else import_module(source))
+    path = tmp_path_factory.mktemp("corpora") / f"{name}.arrow"
+    built = yj.build_index(path, schema[full_name], yj.read_delimited(corpora / name))
+    answers = json.loads((corpora / "answers.json").read_text())[name]
+    payloads = list(yj.read_delimited(corpora / name))
+    yield Corpus(name, answers, payloads, schema[full_name], built, yj.open_index(path))
+
+
+def test_each_record_comes_back(corpus: Corpus) -> None:
+    assert len(corpus.index) == corpus.built.rows == len(corpus.payloads) == corpus.answers["records"]
+    for row in range(len(corpus.index)):
+        decoded = corpus.type.decode(corpus.index.payload(row))
+        assert wire(decoded) == wire(corpus.parsed(row)), f"row {row}"
+
+
+def test_what_is_not_carried_is_counted(corpus: Corpus) -> None:
+    rows = 0
+    counts: Counter[str] = Counter()
+    for payload in corpus.payloads:
+        before = counts.total()
+        count_unknown(corpus.type.message_class.FromString(payload), counts)
+        rows += counts.total() > before
+    assert corpus.built.unknown_fields == counts
+    assert corpus.built.unknown_rows == rows
+    assert rows == corpus.answers["unknown"] or is_overwritten(corpus)
+
+
+def count_unknown(message: Message, counts: Counter[str]) -> None:
+    for unknown in UnknownFieldSet(message):
+        counts[f"{message.DESCRIPTOR.full_name} #{unknown.field_number}"] += 1
+    for field, held in message.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            children = held.values() if field.message_type.fields_by_name["value"].message_type else ()
+        else:
+            children = held if field.is_repeated else [held]
+        for child in children:
+            count_unknown(child, counts)
+
+
+def is_overwritten(corpus: Corpus) -> bool:
+    """xds-protos puts an older copy of opentelemetry-proto's modules over it, depending on who comes last.
+
+    That copy doesn't have Span.flags, which each record has.
+    """
+    fields = corpus.type.message_class.DESCRIPTOR.fields_by_name
+    if corpus.name != "otlp-spans.delim" or "flags" in fields:
+        return False
+    name = "opentelemetry.proto.trace.v1.Span #16"
+    return bool(corpus.built.unknown_fields == {name: corpus.answers["records"]})
+
+
+def test_bytes_are_those_of_the_specification(corpus: Corpus) -> None:
+    for row in range(0, len(corpus.index), SPEC_STRIDE):
+        assert corpus.index.payload(row).hex() == spec.write(corpus.parsed(row)).hex(), f"row {row}"
+        sparse = corpus.type.encode(corpus.parsed(row), layout="sparse")
+        assert sparse.hex() == spec.write(corpus.parsed(row), "sparse").hex(), f"row {row}"
+
+
+def test_views_equal_messages(corpus: Corpus) -> None:
+    for row in range(0, len(corpus.index), SPEC_STRIDE):
+        check_view(corpus.index[row], corpus.parsed(row))
+
+
+def test_answers_by_columns(corpus: Corpus) -> None:
+    """Those that scalar paths reach."""
+    check = BY_COLUMNS.get(corpus.name)
+    if check is not None:
+        check(corpus.index, corpus.answers)
+
+
+def osm_columns(index: Any, answers: dict[str, Any]) -> None:
+    columns = index.columns("id", "info.version")
+    present = columns.present("info")
+    assert present.sum() == answers["with_info"]
+    assert columns["info.version"][present].max() == answers["max_version"]
+    assert columns["id"].sum() == answers["id_sum"]
+
+
+def sentencepiece_columns(index: Any, answers: dict[str, Any]) -> None:
+    columns = index.columns("type", "score")
+    numbers, counts = np.unique(columns["type"], return_counts=True)
+    assert dict(zip(map(str, numbers), counts, strict=True)) == answers["by_type"]
+    assert columns.present("type").sum() == answers["explicit_type"]
+    assert math.isclose(columns["score"].sum(dtype=np.float64), answers["score_sum"], rel_tol=1e-12)
+
+
+def otlp_columns(index: Any, answers: dict[str, Any]) -> None:
+    columns = index.columns("kind", "start_time_unix_nano", "end_time_unix_nano", "status.code")
+    milliseconds = (columns["end_time_unix_nano"] - columns["start_time_unix_nano"]) / 1e6
+    for kind, (count, mean) in answers["mean_ms_by_kind"].items():
+        chosen = columns["kind"] == int(kind)
+        assert chosen.sum() == count
+        assert math.isclose(milliseconds[chosen].mean(), mean, rel_tol=1e-12)
+    assert np.isin(columns["kind"], [int(kind) for kind in answers["mean_ms_by_kind"]]).all()
+    assert (columns["status.code"] == 2).sum() == answers["errors"]
+
+
+def gtfs_columns(index: Any, answers: dict[str, Any]) -> None:
+    columns = index.columns("arrival.time", "departure.time")
+    both = columns.present("arrival.time") & columns.present("departure.time")
+    dwell = columns["departure.time"] - columns["arrival.time"]
+    assert both.sum() == answers["dwell_n"]
+    assert math.isclose(dwell[both].mean(), answers["mean_dwell"], rel_tol=1e-12)
+    assert columns.present("arrival").sum() == answers["arrivals"]
+    delayed = columns.present("arrival.delay") | columns.present("departure.delay")
+    assert delayed.sum() == answers["with_delay"]
+
+
+BY_COLUMNS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+    "osm-ways.delim": osm_columns,
+    "sentencepiece-pieces.delim": sentencepiece_columns,
+    "otlp-spans.delim": otlp_columns,
+    "gtfs-stop-updates-nyct.delim": gtfs_columns,
+}
+
+
+def test_answers_by_views(corpus: Corpus) -> None:
+    """All of them, by protobuf's reading API in plain Python."""
+    BY_VIEWS[corpus.name](corpus.index, corpus.answers)
+
+
+def osm_views(index: Any, answers: dict[str, Any]) -> None:
+    refs = tags = closed = with_info = id_sum = first_sum = max_version = 0
+    for way in index:
+        refs += len(way.refs)
+        tags += len(way.keys)
+        closed += len(way.refs) > 1 and sum(way.refs[1:]) == 0  # delta coded
+        with_info += way.HasField("info")
+        id_sum += way.id
+        first_sum += way.refs[0] if way.refs else 0
+        max_version = max(max_version, way.info.version)
+    assert refs / len(index) == pytest.approx(answers["mean_refs"], rel=1e-12)
+    assert (tags, closed, with_info) == (answers["tags"], answers["closed"], answers["with_info"])
+    assert (id_sum, first_sum) == (answers["id_sum"], answers["first_ref_sum"])
+    assert max_version == answers["max_version"]
+
+
+def pprof_views(index: Any, answers: dict[str, Any]) -> None:
+    depth = values = labels = max_location = 0
+    for sample in index:
+        depth += len(sample.location_id)
+        values += sample.value[-1]
+        labels += len(sample.label)
+        max_location = max(max_location, max(sample.location_id, default=0))
+    assert depth / len(index) == pytest.approx(answers["mean_depth"], rel=1e-12)
+    assert (values, labels) == (answers["last_value_sum"], answers["labels"])
+    assert max_location == answers["max_location"]
+
+
+def tf_views(index: Any, answers: dict[str, Any]) -> None:
+    missing: Counter[str] = Counter()
+    fares: dict[str, list[float]] = defaultdict(list)
+    for example in index:
+        features = example.features.feature
+        for name in answers["missing"]:
+            missing[name] += not values_of(features[name])
+        payment = values_of(features["payment_type"])[0].decode()
+        fares[payment] += values_of(features["fare"])[:1]
+    assert {name: missing[name] for name in answers["missing"]} == answers["missing"]
+    assert fares.keys() == answers["fare_by_payment"].keys()
+    for payment, (count, mean) in answers["fare_by_payment"].items():
+        assert len(fares[payment]) == count
+        assert sum(fares[payment]) / count == pytest.approx(mean, rel=1e-9)
+
+
+def values_of(feature: Any) -> list[Any]:
+    kind = feature.WhichOneof("kind")
+    return list(getattr(feature, kind).value) if kind is not None else []
+
+
+def sentencepiece_views(index: Any, answers: dict[str, Any]) -> None:
+    by_type: Counter[str] = Counter()
+    chars = explicit = underscore = 0
+    score = 0.0
+    for piece in index:
+        by_type[str(piece.type)] += 1
+        chars += len(piece.piece)
+        explicit += piece.HasField("type")
+        underscore += piece.piece.startswith("\u2581")
+        score += piece.score
+    assert by_type == answers["by_type"]
+    assert (explicit, underscore) == (answers["explicit_type"], answers["underscore"])
+    assert chars / len(index) == pytest.approx(answers["mean_chars"], rel=1e-12)
+    assert score == pytest.approx(answers["score_sum"], rel=1e-12)
+
+
+def otlp_views(index: Any, answers: dict[str, Any]) -> None:
+    errors = attributes = strings = 0
+    milliseconds: dict[str, list[float]] = defaultdict(list)
+    for span in index:
+        errors += span.status.code == 2
+        attributes += len(span.attributes)
+        strings += sum(a.value.WhichOneof("value") == "string_value" for a in span.attributes)
+        milliseconds[str(span.kind)].append((span.end_time_unix_nano - span.start_time_unix_nano) / 1e6)
+    assert (errors, attributes) == (answers["errors"], answers["attributes"])
+    assert strings == answers["string_attributes"]
+    for kind, (count, mean) in answers["mean_ms_by_kind"].items():
+        assert len(milliseconds[kind]) == count
+        assert sum(milliseconds[kind]) / count == pytest.approx(mean, rel=1e-9)
+
+
+def gtfs_views(index: Any, answers: dict[str, Any]) -> None:
+    dwells = []
+    arrivals = delayed = 0
+    stops = set()
+    for update in index:
+        arrivals += update.HasField("arrival")
+        if update.arrival.HasField("time") and update.departure.HasField("time"):
+            dwells.append(update.departure.time - update.arrival.time)
+        delayed += update.arrival.HasField("delay") or update.departure.HasField("delay")
+        stops.add(update.stop_id)
+    assert (len(dwells), arrivals) == (answers["dwell_n"], answers["arrivals"])
+    assert sum(dwells) / len(dwells) == pytest.approx(answers["mean_dwell"], rel=1e-12)
+    assert (delayed, len(stops)) == (answers["with_delay"], answers["distinct_stops"])
+
+
+BY_VIEWS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+    "osm-ways.delim": osm_views,
+    "pprof-samples.delim": pprof_views,
+    "tf-examples.delim": tf_views,
+    "sentencepiece-pieces.delim": sentencepiece_views,
+    "otlp-spans.delim": otlp_views,
+    "gtfs-stop-updates-nyct.delim": gtfs_views,
+}
