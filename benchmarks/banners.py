@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import yaffjit as yj
 from yaffjit.demo import SCHEMA_FILE, banners
@@ -23,6 +24,7 @@ class Banners:
     messages: list[Any]
     payloads: list[bytes]
     encoded: list[bytes]
+    data: NDArray[np.uint8]
     records: Any
 
     @property
@@ -46,5 +48,6 @@ def made(rows: int) -> Banners:
         messages=messages,
         payloads=[message.SerializeToString() for message in messages],
         encoded=encoded,
+        data=data,
         records=yj.records_unchecked(Banner, (data, offsets)),
     )
