@@ -44,7 +44,8 @@ def hole_widths(holes: tuple[int, ...]) -> Callable[[Buffer, int, int], int]:
 
     def widths(data: Buffer, at: int, header: int) -> int:
         if not header & SIZED:
-            raise VerifyError(f"flat message without slot sizes, but id {holes[0]} has been removed", at)
+            gives = "the message gives no sizes to find what follows"
+            raise VerifyError(f"id {holes[0]} was removed, but {gives}", at)
         if header & EXPLICIT:
             bits, shifts = metadata_bits(data, at, 3 * last), beside_presence
         else:
