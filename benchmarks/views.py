@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from benchmarks.banners import made
@@ -42,8 +43,8 @@ def races(quick: bool) -> Iterator[Race]:
             f"reading {what}, ten times a banner",
             ROWS * 10,
             {
-                "google.protobuf": lambda read=read: read(messages),
-                "yaffjit": lambda read=read: read(views),
+                "google.protobuf": partial(read, messages),
+                "yaffjit": partial(read, views),
             },
             [Bar("yaffjit", "google.protobuf", at_most=limit)],
             unit="ns a read",
