@@ -1,4 +1,4 @@
-"""Each rule of the verifier: a buffer that breaks it and the sentence about it, and buffers that may not fail."""
+"""Each rule of the verifier: a buffer that breaks it, what is said then, and buffers that may not fail."""
 
 from __future__ import annotations
 

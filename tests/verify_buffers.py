@@ -108,3 +108,6 @@ def doubling(levels: int) -> bytes:
         size = 2 + 8 + (level < levels - 1)
         made += b"\x0a" + u16(0x800E) + u32(size) * 2
     return u32(5) + made + u16(0x8000)
+
+
+GOOD_GEO = flat_root(u32(6), then=text(b"Oslo"))
