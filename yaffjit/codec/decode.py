@@ -177,8 +177,12 @@ class MessageReader:
 
 
 def varint(number: int) -> bytes:
-    if number < 128:
+    if number < 0x80:
         return SMALL[number]
+    if number < 0x4000:
+        return bytes((number & 127 | 128, number >> 7))
+    if number < 0x200000:
+        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
     groups = bytearray()
     while number > 127:
         groups.append(number & 127 | 128)
