@@ -6,7 +6,6 @@ What protobuf raises for a wrong name is a compile error here, with the same wor
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -19,13 +18,13 @@ from numba.core.typing.templates import (
     AttributeTemplate,
     Signature,
     infer_getattr,
-    infer_global,
     signature,
 )
 
 from yaffjit.errors import near_names
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I64
+from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import MessageViewType, OneofType, message_type, unavailable, value_type
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
@@ -174,15 +173,7 @@ def _which_oneof(context: Any, builder: ir.IRBuilder, sig: Signature, args: list
     return yaff.which(builder, view.mp, sig.return_type.oneof, pointer)
 
 
-@infer_global(operator.truth)
-class _ViewTruth(AbstractTemplate):
+@has_truth(MessageViewType)
+def _is_true(context: Any, builder: ir.IRBuilder, view: types.Type, value: ir.Value) -> ir.Value:
     """A message is always true."""
-
-    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
-        return signature(types.boolean, args[0]) if isinstance(args[0], MessageViewType) else None
-
-
-@lower_builtin(operator.truth, MessageViewType)
-@lower_builtin(bool, MessageViewType)
-def _view_is_true(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     return context.get_constant(types.boolean, True)

@@ -4,30 +4,63 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from llvmlite import ir
+from numba import njit
 from numba.core import types
 from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.extending import box, intrinsic, overload
 
 from yaffjit.jit.emit.outline import I32
+from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import OneofType
+
+
+def _bare(t: types.Type) -> types.Type:
+    """A oneof's own type for a variable that was first None, which numba makes an Optional."""
+    return t.type if isinstance(t, types.Optional) and isinstance(t.type, OneofType) else t
+
+
+class _Typing(AbstractTemplate):
+    prefer_literal = True
+    # Comes before numba's own rules, by which nothing equals None and only an Optional is None.
+    metadata: ClassVar[dict[str, str]] = {"target": "cpu"}
+
+
+_NAMES = (types.StringLiteral, types.NoneType)
 
 
 @infer_global(operator.eq)
 @infer_global(operator.ne)
-class _Compare(AbstractTemplate):
-    prefer_literal = True
-
+@infer_global(operator.is_)
+@infer_global(operator.is_not)
+class _Compare(_Typing):
     def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
-        a, b = args
-        if isinstance(a, OneofType) and (a == b or isinstance(b, (types.StringLiteral, types.NoneType))):
+        a, b = map(_bare, args)
+        plain = (types.NoneType,) if self.key in (operator.is_, operator.is_not) else _NAMES
+        if isinstance(a, OneofType) and (a == b or isinstance(b, plain)):
             return signature(types.boolean, a, b)
-        if isinstance(b, OneofType) and isinstance(a, (types.StringLiteral, types.NoneType)):
+        if isinstance(b, OneofType) and isinstance(a, plain):
             return signature(types.boolean, a, b)
         return None
+
+
+@infer_global(operator.truth)
+@infer_global(operator.not_)
+class _OptionalTruth(_Typing):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        bare = _bare(args[0])
+        return signature(types.boolean, bare) if bare != args[0] else None
+
+
+@lower_cast(types.Optional, OneofType)
+def _from_optional(
+    context: Any, builder: ir.IRBuilder, source: types.Optional, target: OneofType, value: ir.Value
+) -> ir.Value:
+    optional = context.make_helper(builder, source, value=value)
+    return builder.select(optional.valid, optional.data, I32(0))
 
 
 def _number(oneof: OneofType, other: types.Type, value: ir.Value) -> ir.Value:
@@ -60,16 +93,9 @@ def _is_none(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     return builder.icmp_signed("==", value, I32(0))
 
 
-@infer_global(operator.truth)
-class _Truth(AbstractTemplate):
-    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
-        return signature(types.boolean, args[0]) if isinstance(args[0], OneofType) else None
-
-
-@lower_builtin(operator.truth, OneofType)
-@lower_builtin(bool, OneofType)
-def _truth(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    return builder.icmp_signed("!=", args[0], I32(0))
+@has_truth(OneofType)
+def _is_true(context: Any, builder: ir.IRBuilder, oneof: types.Type, value: ir.Value) -> ir.Value:
+    return builder.icmp_signed("!=", value, I32(0))
 
 
 @lower_cast(types.NoneType, OneofType)
@@ -95,21 +121,16 @@ def _compare_with_text(oneof: OneofType, function: Callable[[Any, Any], Any], on
     names = tuple(f.name for f in oneof.members)
     negate = function is operator.ne
 
-    def same(which, name):  # type: ignore[no-untyped-def]
-        number = _member_number(which)
+    def named(number, name):  # type: ignore[no-untyped-def]
         for i in range(len(numbers)):
             if numbers[i] == number:
-                return (names[i] == name) != negate
-        return negate
+                return names[i] == name
+        return False
 
-    def swapped(name, which):  # type: ignore[no-untyped-def]
-        number = _member_number(which)
-        for i in range(len(numbers)):
-            if numbers[i] == number:
-                return (names[i] == name) != negate
-        return negate
-
-    return same if oneof_first else swapped
+    named = njit(named)
+    if oneof_first:
+        return lambda a, b: named(_member_number(a), b) != negate
+    return lambda a, b: named(_member_number(b), a) != negate
 
 
 def _overload_compare(function: Callable[[Any, Any], Any]) -> None:

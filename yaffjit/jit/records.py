@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from yaffjit.errors import RowError
 from yaffjit.jit.emit.outline import I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
 
 CHUNK_SHIFT = 16
@@ -78,16 +79,9 @@ def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Valu
     return cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0]).count
 
 
-@infer_global(operator.truth)
-class _Truth(AbstractTemplate):
-    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
-        return signature(types.boolean, args[0]) if isinstance(args[0], RecordsType) else None
-
-
-@lower_builtin(operator.truth, RecordsType)
-@lower_builtin(bool, RecordsType)
-def _truth(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    count = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0]).count
+@has_truth(RecordsType)
+def _is_true(context: Any, builder: ir.IRBuilder, records: types.Type, value: ir.Value) -> ir.Value:
+    count = cgutils.create_struct_proxy(records)(context, builder, value).count
     return builder.icmp_signed("!=", count, I64(0))
 
 

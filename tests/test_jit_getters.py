@@ -1,0 +1,404 @@
+"""One plain function reads a protobuf message, a view and a view in jitted code, with equal results."""
+
+from __future__ import annotations
+
+import math
+import struct
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jit_kinds
+import numba
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+import yaffjit
+from yaffjit.errors import SchemaError
+from yaffjit.jit import getter, presence
+
+GOLDEN = Path(__file__).parent / "schemas" / "golden"
+
+
+def plain_values(m: Any) -> Any:
+    return (
+        m.plain_double,
+        m.plain_float,
+        m.plain_int32,
+        m.plain_int64,
+        m.plain_uint32,
+        m.plain_uint64,
+        m.plain_sint32,
+        m.plain_sint64,
+        m.plain_fixed32,
+        m.plain_fixed64,
+        m.plain_sfixed32,
+        m.plain_sfixed64,
+        m.plain_bool,
+        m.plain_color,
+    )
+
+
+def maybe_values(m: Any) -> Any:
+    return (
+        m.maybe_double,
+        m.maybe_float,
+        m.maybe_int32,
+        m.maybe_int64,
+        m.maybe_uint32,
+        m.maybe_uint64,
+        m.maybe_sint32,
+        m.maybe_sint64,
+        m.maybe_fixed32,
+        m.maybe_fixed64,
+        m.maybe_sfixed32,
+        m.maybe_sfixed64,
+        m.maybe_bool,
+        m.maybe_color,
+    )
+
+
+def presences(m: Any) -> Any:
+    return (
+        m.HasField("maybe_double"),
+        m.HasField("maybe_float"),
+        m.HasField("maybe_int32"),
+        m.HasField("maybe_int64"),
+        m.HasField("maybe_uint32"),
+        m.HasField("maybe_uint64"),
+        m.HasField("maybe_sint32"),
+        m.HasField("maybe_sint64"),
+        m.HasField("maybe_fixed32"),
+        m.HasField("maybe_fixed64"),
+        m.HasField("maybe_sfixed32"),
+        m.HasField("maybe_sfixed64"),
+        m.HasField("maybe_bool"),
+        m.HasField("maybe_color"),
+        m.HasField("child"),
+    )
+
+
+def nested(m: Any) -> Any:
+    child = m.child
+    return (
+        child.plain_int32,
+        child.maybe_uint64,
+        child.HasField("maybe_uint64"),
+        child.HasField("child"),
+        child.child.HasField("child"),
+        m.child.child.child.child.plain_float,
+        m.child.child.child.maybe_color,
+    )
+
+
+def everything(m: Any) -> Any:
+    return plain_values(m), maybe_values(m), presences(m), nested(m)
+
+
+jitted_plain = numba.njit(plain_values)
+jitted_maybe = numba.njit(maybe_values)
+jitted_presences = numba.njit(presences)
+jitted_nested = numba.njit(nested)
+
+
+@numba.njit
+def jitted_everything(m):
+    return jitted_plain(m), jitted_maybe(m), jitted_presences(m), jitted_nested(m)
+
+
+@pytest.mark.parametrize("layout", jit_kinds.LAYOUTS)
+def test_every_kind_and_presence_in_every_layout(layout: str) -> None:
+    message_type = jit_kinds.message_type(layout)
+    written = ("flat", "sparse") if layout == "dynamic" else ("flat",)
+    for name, content in jit_kinds.contents(layout).items():
+        message = message_type.message_class(**content)
+        expected = everything(message)
+        for form in written:
+            view = message_type.view(message_type.encode(message, form))
+            assert everything(view) == expected, (name, form)
+            result = jitted_everything(view)
+            assert result == expected, (name, form)
+            assert types_of(result) == types_of(expected), (name, form)
+
+
+def types_of(values: Any) -> Any:
+    return tuple(map(types_of, values)) if isinstance(values, tuple) else type(values)
+
+
+@numba.njit
+def nan_and_zero(m):
+    return m.plain_float, m.maybe_double, m.HasField("maybe_double"), math.copysign(1.0, m.maybe_float)
+
+
+@pytest.mark.parametrize("layout", ["flat", "sparse", "dynamic"])
+def test_nan_and_negative_zero_keep_their_bits(layout: str) -> None:
+    message_type = jit_kinds.message_type(layout)
+    content = {"plain_float": math.nan, "maybe_double": -0.0, "maybe_float": -0.0}
+    view = message_type.view(message_type.encode(content))
+    nan, zero, present, sign = nan_and_zero(view)
+    assert math.isnan(nan)
+    assert math.copysign(1.0, zero) == sign == -1.0
+    assert present
+
+
+def test_enum_default_that_the_bytes_spell_otherwise() -> None:
+    """A closed enum without a zero: absent reads as protobuf's default, though the slot's default is 0."""
+    source = """
+        syntax = "proto2"; package closed;
+        enum Level { LOW = 3; HIGH = 5; }
+        message M { 
+            optional Level level = 1; optional int32 n = 3; optional float third = 2 [default = 0.333333343];
+        }
+    """
+    message_type = one_message(source, "closed.M")
+    read = numba.njit(lambda m: (m.level, m.HasField("level"), m.third, m.HasField("third"), m.n))
+    for content in ({}, {"n": 1}, {"level": 5}, {"level": 3, "n": 2}, {"third": 0.5}, {"third": 0.333333343}):
+        message = message_type.message_class(**content)
+        for form in ("flat", "sparse"):
+            view = message_type.view(message_type.encode(message, form))
+            assert read(view) == read.py_func(message) == read.py_func(view), (content, form)
+
+
+def one_message(source: str, full_name: str) -> yaffjit.MessageType:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "one.proto"
+        path.write_text(source)
+        return yaffjit.load_schema(path)[full_name]
+
+
+# Views in and out
+
+
+def test_a_view_that_comes_out_is_the_same_message() -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    view = message_type.view(message_type.encode({"child": {"plain_int32": 4}}))
+    child = numba.njit(lambda m: m.child)(view)
+    assert type(child) is type(view)
+    assert child == view.child
+    assert child.plain_int32 == 4
+    assert child._data is view._data
+
+
+@pytest.mark.parametrize("layout", jit_kinds.LAYOUTS)
+def test_an_absent_message_comes_out_as_the_default_instance(layout: str) -> None:
+    message_type = jit_kinds.message_type(layout)
+    view = message_type.view(message_type.encode({}))
+    absent = numba.njit(lambda m: m.child)(view)
+    assert absent == view.child
+    assert not absent.ListFields()
+    read = numba.njit(lambda m: (m.maybe_int32, m.HasField("maybe_int32"), m.child.plain_int32))
+    assert read(absent) == (0, False, 0)
+    assert read(view.child) == (0, False, 0)
+
+
+def test_views_of_equal_schemas_share_one_compilation_and_keep_their_class() -> None:
+    first = yaffjit.load_schema(GOLDEN / "hier.proto")["golden.hier.Root"]
+    second = yaffjit.load_schema(GOLDEN / "hier.proto")["golden.hier.Root"]
+    assert first.numba_type is second.numba_type
+    mid = numba.njit(lambda m: m.mid)
+    for message_type in (first, second):
+        view = message_type.view(message_type.encode({"mid": {"m1": 3}}))
+        assert type(mid(view)) is type(view.mid)
+    assert len(mid.signatures) == 1
+
+
+def test_views_in_tuples_lists_and_conditions() -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    views = [message_type.view(message_type.encode({"plain_int32": n})) for n in (3, 8, 5)]
+
+    @numba.njit
+    def best(a, b, c):
+        found = None
+        for m in (a, b, c):
+            if found is None or m.plain_int32 > found.plain_int32:
+                found = m
+        return found
+
+    @numba.njit
+    def either(a, b, first):
+        m = a if first else b
+        return m.plain_int32, True if m else False  # noqa: SIM210
+
+    @numba.njit
+    def gathered(pair):
+        return [m for m in pair if m.plain_int32 > 3]
+
+    assert best(*views).plain_int32 == 8
+    assert either(views[0], views[1], False) == (8, True)
+    assert [m.plain_int32 for m in gathered((views[0], views[1]))] == [8]
+
+
+def test_the_bytes_outlive_the_names_that_a_view_came_by() -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    view = message_type.view(message_type.encode({"child": {"plain_int32": 4, "plain_double": 0.5}}))
+    child = numba.njit(lambda m: m.child)(view)
+    del view
+    assert child.plain_int32 == 4
+    assert numba.njit(lambda m: m.plain_double)(child) == 0.5
+
+
+def test_an_exported_buffer_cannot_move() -> None:
+    from yaffjit.view.owner import Owner
+
+    data = bytearray(b"abc")
+    owner = Owner(memoryview(data).toreadonly())
+    with pytest.raises(BufferError):
+        data.append(1)
+    address, _ = struct.unpack("QQ", owner.handle)
+    assert (address, owner.nbytes) == (owner.address, 3)
+    del owner
+    data.append(1)
+
+
+# Errors at compile time
+
+
+def refused(function: Any, *args: Any) -> str:
+    """The sentences of a compile error, without numba's own lines."""
+    with pytest.raises(TypingError) as caught:
+        numba.njit(function)(*args)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (lambda m: m.plain_int3, "kinds.Dynamic has no field 'plain_int3' (did you mean 'plain_int32'"),
+        (lambda m: m.text, "text isn't available in jitted code yet: field text of kinds.Dynamic"),
+        (lambda m: m.raw, "bytes aren't available in jitted code yet: field raw of kinds.Dynamic"),
+        (
+            lambda m: m.many,
+            "repeated fields aren't available in jitted code yet: field many of kinds.Dynamic",
+        ),
+        (lambda m: m.pairs, "maps aren't available in jitted code yet: field pairs of kinds.Dynamic"),
+        (lambda m: m.HasField("plain_int32"), "Field kinds.Dynamic.plain_int32 does not have presence."),
+        (lambda m: m.HasField("many"), "Field kinds.Dynamic.many does not have presence."),
+        (
+            lambda m: m.HasField("chidl"),
+            "Protocol message Dynamic has no \"chidl\" field (did you mean 'child'?).",
+        ),
+        (lambda m: m.WhichOneof("child"), "Expected a oneof name, but got field name child."),
+        (
+            lambda m: m.WhichOneof("pik"),
+            "Protocol message Dynamic has no \"pik\" field (did you mean 'pick'?).",
+        ),
+        (lambda m: m.HasField(), "HasField() takes one name"),
+    ],
+)
+def test_wrong_names_are_compile_errors(function: Any, sentence: str) -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    assert sentence in refused(function, message_type.view(message_type.encode({})))
+
+
+def test_a_name_must_be_written_in_the_code() -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    view = message_type.view(message_type.encode({}))
+    sentence = "HasField() takes a name that is written in the code, not unicode_type"
+    assert sentence in refused(lambda m, name: m.HasField(name), view, "child")
+
+
+def test_a_field_that_yaff_does_not_carry_says_why() -> None:
+    source = """
+        syntax = "proto3"; package lost;
+        message M { int32 kept = 1; optional int32 old = 2 [deprecated = true]; }
+    """
+    message_type = one_message(source, "lost.M")
+    view = message_type.view(message_type.encode({}))
+    sentence = "YaFF doesn't carry field lost.M.old: deprecated"
+    assert sentence in refused(lambda m: m.old, view)
+    assert sentence in refused(lambda m: m.HasField("old"), view)
+
+
+# Getters over one's own arrays
+
+
+def test_getter_reads_from_python_and_in_jitted_code() -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    buffers = [
+        message_type.encode({"child": {"plain_float": i / 2, "maybe_uint64": 2**63 + i}}, form)
+        for i, form in enumerate(["flat", "sparse", "flat"])
+    ] + [message_type.encode({})]
+    data = np.frombuffer(b"".join(buffers), np.uint8)
+    starts = np.cumsum([0] + [len(buffer) for buffer in buffers])[:-1]
+    get_float = message_type.getter("child.plain_float")
+    get_uint64 = message_type.getter("child.maybe_uint64")
+    has_uint64 = message_type.presence("child.maybe_uint64")
+    assert [get_float(data, pos) for pos in starts] == [0.0, 0.5, 1.0, 0.0]
+    assert [get_uint64(data, pos) for pos in starts] == [2**63, 2**63 + 1, 2**63 + 2, 0]
+    assert [has_uint64(data, pos) for pos in starts] == [True, True, True, False]
+    assert get_uint64(buffers[2], 0) == 2**63 + 2
+
+    @numba.njit
+    def total(data, starts):
+        found = 0.0
+        for pos in starts:
+            if has_uint64(data, pos):
+                found += get_float(data, pos)
+        return found
+
+    assert total(data, starts) == 1.5
+
+
+def test_getter_sees_bytes_that_its_caller_has_just_written() -> None:
+    message_type = jit_kinds.message_type("flat")
+    buffer = bytearray(message_type.encode({"plain_double": 0.5}))
+    data = np.frombuffer(buffer, np.uint8)
+    at = buffer.index(struct.pack("<d", 0.5))
+    get = message_type.getter("plain_double")
+
+    @numba.njit
+    def change(data, at, new):
+        before = get(data, 0)
+        for i in range(8):
+            data[at + i] = new[i]
+        return before, get(data, 0)
+
+    assert change(data, at, np.frombuffer(struct.pack("<d", 2.5), np.uint8)) == (0.5, 2.5)
+
+
+def test_getters_are_made_once() -> None:
+    plan = jit_kinds.message_type("flat").plan
+    assert getter(plan, "plain_int32") is getter(plan, "plain_int32")
+    assert presence(plan, "child") is not getter(plan, "plain_int32")
+
+
+@pytest.mark.parametrize("pos", [-1, 10_000])
+def test_getter_refuses_a_pos_outside_the_data(pos: int) -> None:
+    message_type = jit_kinds.message_type("flat")
+    get = message_type.getter("plain_int32")
+    with pytest.raises(IndexError, match="pos isn't within the data"):
+        get(message_type.encode({}), pos)
+
+
+def test_getter_takes_contiguous_bytes() -> None:
+    get = jit_kinds.message_type("flat").getter("plain_int32")
+    with pytest.raises(TypingError, match="a getter takes a contiguous array of uint8, not array"):
+        get(np.zeros(100, np.uint8)[::2], 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("plain_int3", "path 'plain_int3' of kinds.Flat: kinds.Flat has no field 'plain_int3' (did you mean"),
+        ("child.nope", "path 'child.nope' of kinds.Flat: kinds.Flat has no field 'nope'"),
+        ("many.x", "path 'many.x' of kinds.Flat: field many is repeated, and has no field 'x'"),
+        ("pairs.key", "path 'pairs.key' of kinds.Flat: field pairs is a map, and has no field 'key'"),
+        ("text.x", "path 'text.x' of kinds.Flat: field text is of kind string, and has no field 'x'"),
+        (
+            "many",
+            "path 'many' of kinds.Flat: repeated fields aren't available in jitted code yet: field many",
+        ),
+        ("child", "path 'child' of kinds.Flat is a message: name a field of kinds.Flat"),
+    ],
+)
+def test_paths_that_are_no_scalar_field(path: str, sentence: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        jit_kinds.message_type("flat").getter(path)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_presence_of_a_field_without_presence() -> None:
+    with pytest.raises(SchemaError) as caught:
+        jit_kinds.message_type("flat").presence("child.plain_int32")
+    assert str(caught.value) == "Field kinds.Flat.plain_int32 does not have presence."
