@@ -16,6 +16,20 @@ import numpy as np
 import yaffjit as yj
 from benchmarks.timing import Bar, Race
 
+PLAIN_SCRIPT = '''\
+"""Calls a function that is compiled once and kept on disk; nothing of yaffjit."""
+
+import numba
+
+
+@numba.njit(cache=True)
+def add(a, b):
+    return a + b
+
+
+print(add(1.0, 2.0))
+'''
+
 CACHED_SCRIPT = '''\
 """Opens an index and calls a function that is compiled once and kept on disk."""
 
@@ -86,6 +100,8 @@ def second_process(folder: Path, rows: Any, quick: bool) -> Race:
     index, script = folder / "rows.arrow", folder / "cached.py"
     yj.build_index(index, rows.plan, rows)
     script.write_text(CACHED_SCRIPT)
+    plain = folder / "plain.py"
+    plain.write_text(PLAIN_SCRIPT)
     call = process([str(script), str(index)], folder)
     call()
     printed = call()
@@ -94,7 +110,11 @@ def second_process(folder: Path, rows: Any, quick: bool) -> Race:
     return Race(
         "a second process: open an index, call a cached function of three fields",
         1,
-        {"import numba": process(["-c", "import numba"], folder), "yaffjit": call},
+        {
+            "import numba": process(["-c", "import numba"], folder),
+            "numba alone, a cached function": process([str(plain)], folder),
+            "yaffjit": call,
+        },
         [Bar("yaffjit", "import numba", seconds_more=0.4)],
         unit="ms a process",
         checked=False,
