@@ -217,9 +217,9 @@ class MessageType:
         ``buf``: bytes or any contiguous buffer; what is writable is copied, so that it stays as verified.
         Raises `VerifyError`.
         """
-        from yaffjit.view import view
+        from yaffjit.view import viewer
 
-        return functools.partial(view, self.plan)
+        return viewer(self.plan)
 
     @functools.cached_property
     def view_unchecked(self) -> Any:
@@ -227,9 +227,9 @@ class MessageType:
 
         Requires: the buffer is a well-formed message of this type, and stays unchanged while the view lives.
         """
-        from yaffjit.view import view_unchecked
+        from yaffjit.view import viewer_unchecked
 
-        return functools.partial(view_unchecked, self.plan)
+        return viewer_unchecked(self.plan)
 
     def verify(self, buf: Any, utf8: bool = True) -> None:
         """Check that no reader can leave the buffer, whatever it reads.

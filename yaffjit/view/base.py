@@ -27,13 +27,6 @@ _EMPTY_SPARSE = 3
 REPR_LINES = 60
 REPR_WIDTH = 400
 
-# What protobuf's messages have to change themselves; a view answers with the reason it hasn't.
-_CHANGING = frozenset(
-    "Clear ClearExtension ClearField CopyFrom DiscardUnknownFields MergeFrom MergeFromString ParseFromString "
-    "SetInParent".split()
-)
-_EXTENSIONS = frozenset(["Extensions", "HasExtension"])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
@@ -43,7 +36,7 @@ class Access:
         descriptor: protobuf's descriptor of the type.
         getters: by field name.
         presence: by field name where the field has presence, and by oneof name.
-        oneofs: name -> its members with their presence, none of two members present at once.
+        oneofs: name -> its members with their presence, by precedence: the first that is present counts.
         listed: by ascending number: the FieldDescriptor, whether the field is set, and its getter.
         lost: declared fields that YaFF doesn't carry, with the reason.
     """
@@ -54,6 +47,22 @@ class Access:
     oneofs: Mapping[str, tuple[tuple[str, Test], ...]]
     listed: tuple[tuple[Any, Test, Getter], ...]
     lost: Mapping[str, str]
+
+
+class Missing:
+    """An attribute that a view hasn't, with the reason."""
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __get__(self, instance: Any, owner: Any) -> NoReturn:
+        raise AttributeError(self._reason)
+
+
+_CHANGES = Missing("views are read-only: change a view's to_message() and encode that")
+_NO_EXTENSIONS = Missing("views have no extensions: YaFF doesn't carry them")
 
 
 class LazyNumbaType:
@@ -99,7 +108,7 @@ class View:
         self._owner = owner
         head: int = read_u16(data, pos)[0]
         self._head = head
-        if _EMPTY_SPARSE < head < FLAT:
+        if head < FLAT and head > _EMPTY_SPARSE:
             self._meta: int = pos + read_i32(data, pos - 4)[0]
 
     def _native_owner(self) -> Owner:
@@ -117,7 +126,7 @@ class View:
         known = cls._default_view
         if known is None:
             mp = _plan_of(cls)
-            empty = {"fixed": bytes(mp.limit), "sparse": b"\x02\x00"}.get(mp.layout, b"\x00\x80")
+            empty = {"fixed": bytes(mp.limit + 4), "sparse": b"\x02\x00"}.get(mp.layout, b"\x00\x80")
             known = cls._default_view = cls(empty, 0)
         return known
 
@@ -153,7 +162,7 @@ class View:
         """A protobuf message with the same content, of the schema's own class."""
         from yaffjit.codec.decode import decode_at
 
-        return decode_at(self._plan, self._data, self._pos)  # type: ignore[arg-type]
+        return decode_at(self._plan, self._data, self._pos)
 
     def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
         """The message as protobuf bytes; ``deterministic`` sorts maps."""
@@ -176,6 +185,10 @@ class View:
     def FindInitializationErrors(self) -> list[str]:
         """Paths of the required fields that aren't set."""
         return View.to_message(self).FindInitializationErrors()  # type: ignore[no-any-return]
+
+    Clear = ClearExtension = ClearField = CopyFrom = DiscardUnknownFields = _CHANGES
+    MergeFrom = MergeFromString = ParseFromString = SetInParent = _CHANGES
+    Extensions = HasExtension = _NO_EXTENSIONS
 
     # Python's own
 
@@ -207,18 +220,19 @@ class View:
             lines = View.__str__(self).splitlines()
         except (YaffjitError, UnicodeDecodeError, struct.error, IndexError) as error:
             return f"# {name}, view; can't be shown: {error}"
-        shown = [line if len(line) <= REPR_WIDTH else line[:REPR_WIDTH] + " ..." for line in lines[:REPR_LINES]]
+        shown = [
+            line if len(line) <= REPR_WIDTH else f"{line[:REPR_WIDTH]} ..." for line in lines[:REPR_LINES]
+        ]
         if len(lines) > REPR_LINES:
             shown.append(f"# ... {len(lines) - REPR_LINES} more lines")
         return "\n".join([f"# {name}, view{'' if lines else ', empty'}", *shown])
 
     def __dir__(self) -> list[str]:
         names = dict.fromkeys(self._access.getters)
-        names.update(dict.fromkeys(name for name in dir(type(self)) if not name.startswith("_")))
+        for name in dir(type(self)):
+            if not name.startswith("_") and not isinstance(_static(type(self), name), Missing):
+                names[name] = None
         return list(names)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(_missing(self._access, name))
 
     def __copy__(self) -> View:
         return self
@@ -251,6 +265,10 @@ def read_only(view: View, value: Any) -> NoReturn:
     raise AttributeError(f"a view of {name} is read-only: change its to_message() and encode that")
 
 
+def _static(cls: type, name: str) -> Any:
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+
+
 def _name_of(name: Any) -> str:
     if isinstance(name, bytes):
         return name.decode()
@@ -265,7 +283,7 @@ def _presence_of(access: Access, field_name: Any) -> Test:
     if name in access.presence:
         return access.presence[name]
     if name in access.lost:
-        raise ValueError(_lost(access, name))
+        raise ValueError(lost_field(access, name))
     if name in access.descriptor.fields_by_name:
         raise ValueError(f"Field {access.descriptor.full_name}.{name} does not have presence.")
     raise ValueError(_unknown(access, name))
@@ -284,19 +302,13 @@ def _unknown(access: Access, name: str) -> str:
     return f'Protocol message {access.descriptor.name} has no "{name}" field.'
 
 
-def _lost(access: Access, name: str) -> str:
+def lost_field(access: Access, name: str) -> str:
+    """Why a declared field can't be read."""
     return f"YaFF doesn't carry field {access.descriptor.full_name}.{name}: {access.lost[name]}"
 
 
-def _missing(access: Access, name: str) -> str:
-    """Why a view has no such attribute."""
-    full_name = access.descriptor.full_name
-    if name in access.lost:
-        return _lost(access, name)
-    if name in _CHANGING:
-        return f"a view of {full_name} is read-only, so it has no {name}: change its to_message()"
-    if name in _EXTENSIONS:
-        return f"a view of {full_name} has no {name}: YaFF doesn't carry extensions"
+def near_names_error(view: View, name: str) -> NoReturn:
+    """``__getattr__`` of view classes where a person reads the error."""
     # Names with an underscore are what libraries try on any object.
-    near = "" if name.startswith("_") else near_names(name, access.getters)
-    return f"{full_name} has no field {name!r}{near}"
+    near = "" if name.startswith("_") else near_names(name, view._access.getters)
+    raise AttributeError(f"{view._access.descriptor.full_name} has no field {name!r}{near}")

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Any, Union
-
-from yaffjit.errors import VerifyError
+from typing import Any, TypeAlias
 
 # What a view reads: bytes, or a read-only memoryview of bytes.
-Data = Union[bytes, memoryview]
-
-_read_u32 = struct.Struct("<I").unpack_from
+Data: TypeAlias = bytes | memoryview
 
 
 def take(buf: Any) -> Data:
@@ -36,20 +31,6 @@ def borrow(buf: Any) -> Data:
     if not shown.nbytes:
         return b""
     return shown if shown.format == "B" and shown.ndim == 1 else shown.cast("B")
-
-
-def root(data: Data, full_name: str) -> int:
-    """Absolute byte of the root message."""
-    try:
-        pos: int = _read_u32(data, 0)[0]
-    except struct.error:
-        raise too_short(data, full_name) from None
-    return pos
-
-
-def too_short(data: Data, full_name: str) -> VerifyError:
-    nbytes = len(data)
-    return VerifyError(f"the buffer of {nbytes} bytes ends before the root message", message=full_name)
 
 
 def _exported_read_only(shown: memoryview) -> bool:

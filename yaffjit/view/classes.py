@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from yaffjit.codec.locate import read_u32
 from yaffjit.plan.model import FieldPlan, MessagePlan
-from yaffjit.view.base import Access, FixedView, View, read_only
+from yaffjit.view.base import Access, FixedView, Missing, View, lost_field, near_names_error, read_only
 from yaffjit.view.fields import (
     Getter,
     Test,
+    any_present,
     find_target,
     in_oneof,
     is_present,
@@ -41,13 +43,13 @@ def view_class(mp: MessagePlan) -> type[View]:
     """
     key = ("view.class", mp.full_name)
     memo = mp.plan.memo
-    known = memo.get(key)
+    known: type[View] | None = memo.get(key)
     if known is None:
         with _lock:
             known = memo.get(key)
             if known is None:
                 known = memo[key] = _make_class(mp)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _make_class(mp: MessagePlan) -> type[View]:
@@ -60,6 +62,8 @@ def _make_class(mp: MessagePlan) -> type[View]:
     for f in mp.fields:
         if f.name not in _OWN_NAMES and not (f.name.startswith("__") and f.name.endswith("__")):
             names[f.name] = property(access.getters[f.name], read_only, doc=_doc(f))
+    for name in access.lost:
+        names.setdefault(name, Missing(lost_field(access, name)))
     names.update(
         __slots__=(),
         __module__="yaffjit.view",
@@ -67,6 +71,10 @@ def _make_class(mp: MessagePlan) -> type[View]:
         _plan=mp,
         _access=access,
     )
+    # Python's own tracebacks suggest names, IPython's don't. It isn't there always because each read would
+    # take half as long again: Python doesn't specialise the properties of a class that has it.
+    if "IPython" in sys.modules:
+        names["__getattr__"] = near_names_error
     base = FixedView if mp.layout == "fixed" else View
     return type(descriptor.name, (base,), names)
 
@@ -89,34 +97,38 @@ def _doc(f: FieldPlan) -> str:
 
 def _make_access(mp: MessagePlan, descriptor: Any) -> Access:
     present: dict[str, Test] = {f.name: is_present(mp, f) for f in mp.fields if f.explicit}
-    oneofs: dict[str, tuple[tuple[str, Test], ...]] = {}
     # protobuf has a oneof for each optional field of proto3 too
-    for oneof in descriptor.oneofs:
-        oneofs[oneof.name] = tuple((f.name, present[f.name]) for f in oneof.fields if f.name in present)
-    before: dict[str, tuple[Test, ...]] = {}
-    for planned in mp.oneofs:
-        members = tuple((name, present[name]) for name in planned.fields)
-        oneofs[planned.name] = members
-        for i, (name, _) in enumerate(members):
-            before[name] = tuple(test for _, test in members[:i])
+    members = {o.name: [f.name for f in o.fields if f.name in present] for o in descriptor.oneofs}
+    members.update((o.name, list(o.fields)) for o in mp.oneofs)
+    before: dict[str, list[FieldPlan]] = {}
+    for oneof in mp.oneofs:
+        for i, name in enumerate(oneof.fields[1:], 1):
+            before[name] = [mp.by_name[member] for member in oneof.fields[:i]]
 
     getters: dict[str, Getter] = {}
     presence: dict[str, Test] = {}
     listed: list[tuple[Any, Test, Getter]] = []
     for f in sorted(mp.fields, key=lambda f: f.number):
-        blockers = before.get(f.name, ())
-        getters[f.name] = in_oneof(_getter(mp, f), blockers, _default(mp, f))
+        get = _getter(mp, f)
+        shown = present[f.name] if f.explicit else is_set(mp, f)
+        if f.name in before:
+            get = in_oneof(mp, before[f.name], get, _default(mp, f))
+            shown = present_in_oneof(shown, any_present(mp, before[f.name]))
+        getters[f.name] = get
         if f.explicit:
-            presence[f.name] = present_in_oneof(present[f.name], blockers)
-        shown = presence[f.name] if f.explicit else is_set(mp, f)
-        listed.append((descriptor.fields_by_name[f.name], shown, getters[f.name]))
-    for name, members in oneofs.items():
-        presence[name] = _any_present(members)
-    return Access(descriptor, getters, presence, oneofs, tuple(listed), dict(mp.lost))
-
-
-def _any_present(members: tuple[tuple[str, Test], ...]) -> Test:
-    return lambda view: any(present(view) for _, present in members)
+            presence[f.name] = shown
+        listed.append((descriptor.fields_by_name[f.name], shown, get))
+    for name, names in members.items():
+        presence[name] = any_present(mp, [mp.by_name[member] for member in names])
+    return Access(
+        descriptor=descriptor,
+        getters=getters,
+        presence=presence,
+        # By precedence: the first member that is present is the one that counts.
+        oneofs={o: tuple((name, present[name]) for name in names) for o, names in members.items()},
+        listed=tuple(listed),
+        lost=dict(mp.lost),
+    )
 
 
 def _default(mp: MessagePlan, f: FieldPlan) -> Callable[[], Any]:

@@ -45,4 +45,5 @@ def to_json(message: Any, **options: Any) -> str:
     if isinstance(message, View):
         options.setdefault("descriptor_pool", message._plan.plan.schema.pool)
         message = View.to_message(message)
-    return json_format.MessageToJson(message, **options)
+    text: str = json_format.MessageToJson(message, **options)
+    return text

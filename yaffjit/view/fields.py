@@ -89,38 +89,51 @@ def find_slot(mp: MessagePlan, f: FieldPlan) -> Finder:
 
 def find_target(mp: MessagePlan, f: FieldPlan) -> Finder:
     """A function from a view to the position of the object that an out-of-line field points to, or -1."""
-    find = find_slot(mp, f)
+    rule = SlotRule(mp, f)
+    above, start, holes = rule.above, rule.start, rule.holes
+    sparse = find_sparse(f)
 
     def target(view: View) -> int:
-        at = find(view)
-        if at < 0:
-            return -1
+        pos = view._pos
+        head = view._head
+        if head > above:
+            at = pos + start
+            if holes is not None:
+                at += holes(view._data, pos, head)
+        else:
+            at = sparse(view)
+            if at < 0:
+                return -1
         offset: int = read_u32(view._data, at)[0]
-        return view._pos + offset if offset else -1
+        return pos + offset if offset else -1
 
     return target
 
 
 def is_present(mp: MessagePlan, f: FieldPlan) -> Test:
     """Whether a field is present: its presence bit where the header says so, else slot bits that aren't 0."""
-    above = SlotRule(mp, f).above
-    find = find_slot(mp, f)
+    rule = SlotRule(mp, f)
+    above, start, holes = rule.above, rule.start, rule.holes
     sparse = find_sparse(f)
     unpack = _UNSIGNED[f.width].unpack_from
     alone = f.id - 1
     sized = 3 * alone
-    alone_back, alone_shift = 1 + (alone >> 3), alone & 7
-    sized_back, sized_shift = 1 + (sized >> 3), sized & 7
+    alone_back, alone_mask = 1 + (alone >> 3), 1 << (alone & 7)
+    sized_back, sized_mask = 1 + (sized >> 3), 1 << (sized & 7)
 
     def present(view: View) -> bool:
         head = view._head
         if head <= above:
             return sparse(view) >= 0
-        if not head & EXPLICIT:
-            return bool(unpack(view._data, find(view))[0])
-        if head & SIZED:
-            return bool(view._data[view._pos - sized_back] >> sized_shift & 1)
-        return bool(view._data[view._pos - alone_back] >> alone_shift & 1)
+        data, pos = view._data, view._pos
+        if head & EXPLICIT:
+            if head & SIZED:
+                return data[pos - sized_back] & sized_mask != 0
+            return data[pos - alone_back] & alone_mask != 0
+        at = pos + start
+        if holes is not None:
+            at += holes(data, pos, head)
+        return unpack(data, at)[0] != 0  # type: ignore[no-any-return]
 
     return present
 
@@ -167,14 +180,26 @@ def scalar(mp: MessagePlan, f: FieldPlan) -> Getter:
     if rule.holes is None and not f.default_bits and not f.declared_bits:
         sparse = find_sparse(f)
         unpack = struct.Struct("<" + SCALAR_CODE[f.kind]).unpack_from
+        sparse_above, back = f.id << 2 | 3, f.id
 
         def get(view: View) -> Any:
+            head = view._head
+            if head > above:
+                return unpack(view._data, view._pos + start)[0]
+            if sparse_above < head < FLAT:
+                data = view._data
+                entry = data[view._meta - back]
+                if entry:
+                    return unpack(data, view._pos + entry)[0]
+            return default
+
+        def get_wide(view: View) -> Any:
             if view._head > above:
                 return unpack(view._data, view._pos + start)[0]
             at = sparse(view)
             return default if at < 0 else unpack(view._data, at)[0]
 
-        return get
+        return get if f.id < 32 else get_wide
 
     find = find_slot(mp, f)
     plain = scalar_reader(f.kind, 0)
@@ -215,21 +240,56 @@ def text(mp: MessagePlan, f: FieldPlan) -> Getter:
     return get
 
 
-def in_oneof(get: Getter, blockers: tuple[Test, ...], default: Callable[[], Any]) -> Getter:
-    """A oneof member's getter: the default where a member that counts before it is present too."""
-    if not blockers:
-        return get
+# Of a field: header above which a dynamic flat message has its presence bit, the bit's byte counted back from
+# the message, its mask.
+_Bit = tuple[int, int, int]
+
+
+def _presence_bits(fields: list[FieldPlan]) -> tuple[_Bit, ...]:
+    bits = [(f.id, 3 * (f.id - 1)) for f in fields]
+    return tuple((id << 2 | 0x8003, 1 + (bit >> 3), 1 << (bit & 7)) for id, bit in bits)
+
+
+# The header bits of a flat message with sizes and presence.
+_PRESENCE_BITS = FLAT | SIZED | EXPLICIT
+
+
+def any_present(mp: MessagePlan, fields: list[FieldPlan]) -> Test:
+    """Whether any of some fields is present."""
+    bits = _presence_bits(fields)
+    tests = tuple(is_present(mp, f) for f in fields)
+
+    def present_any(view: View) -> bool:
+        head = view._head
+        if head & _PRESENCE_BITS == _PRESENCE_BITS:
+            data, pos = view._data, view._pos
+            return any(head > above and data[pos - back] & mask for above, back, mask in bits)
+        return any(present(view) for present in tests)
+
+    return present_any
+
+
+def in_oneof(mp: MessagePlan, before: list[FieldPlan], get: Getter, default: Callable[[], Any]) -> Getter:
+    """A oneof member's getter: the default where a member that counts ``before`` it is present too."""
+    bits = _presence_bits(before)
+    tests = tuple(is_present(mp, f) for f in before)
 
     def get_member(view: View) -> Any:
-        for blocked in blockers:
-            if blocked(view):
+        head = view._head
+        if head & _PRESENCE_BITS == _PRESENCE_BITS:
+            # In place, as calls would cost more than the tests.
+            data, pos = view._data, view._pos
+            for above, back, mask in bits:
+                if head > above and data[pos - back] & mask:
+                    return default()
+            return get(view)
+        for present in tests:
+            if present(view):
                 return default()
         return get(view)
 
     return get_member
 
 
-def present_in_oneof(present: Test, blockers: tuple[Test, ...]) -> Test:
-    if not blockers:
-        return present
-    return lambda view: present(view) and not any(blocked(view) for blocked in blockers)
+def present_in_oneof(present: Test, blocked: Test) -> Test:
+    return lambda view: present(view) and not blocked(view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from yaffjit.codec.locate import read_u32
 from yaffjit.plan.model import SCALAR_CODE, MessagePlan
@@ -21,7 +21,7 @@ FEW = 8
 
 _RANGES = {"i": (-(2**31), 2**31), "I": (0, 2**32), "q": (-(2**63), 2**63), "Q": (0, 2**64)}
 # Pairs by row, or where they aren't strictly ascending: the first row of each key.
-Rows = Union[range, dict[Any, int]]
+Rows: TypeAlias = range | dict[Any, int]
 
 
 class MapKind:
@@ -224,7 +224,7 @@ class _Items(ItemsView[Any, Any]):
 
 
 def _shown(map_view: MapView, limit: int) -> str:
-    shown = []
+    shown: list[str] = []
     for key, value in map_view.items():
         if len(shown) == limit:
             shown.append(f"... {len(map_view)} pairs")

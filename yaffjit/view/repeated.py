@@ -117,7 +117,9 @@ class RepeatedScalars(Repeated):
         elements = memoryview(self._data)[self._start : self._start + nbytes]
         if self._kind == "bool":
             return [element != 0 for element in elements]
-        return elements.cast(SCALAR_CODE[self._kind]).tolist()  # type: ignore[call-overload]
+        code: Any = SCALAR_CODE[self._kind]
+        values: list[Any] = elements.cast(code).tolist()
+        return values
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -128,7 +130,7 @@ class RepeatedScalars(Repeated):
         return iter(self._list())
 
     def __reversed__(self) -> Iterator[Any]:
-        return reversed(self._list())
+        return iter(self._list()[::-1])
 
     def __contains__(self, value: object) -> bool:
         return value in self._list()
@@ -225,5 +227,3 @@ def make_repeated(f: FieldPlan, element: Callable[[], type[View]]) -> MakeRepeat
         return RepeatedScalars(data, at + 4, read_u32(data, at)[0], kind)
 
     return scalars
-
-

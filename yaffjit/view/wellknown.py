@@ -1,4 +1,4 @@
-"""protobuf's helpers of well-known types (Timestamp.ToDatetime and the like) on views, by way of the message."""
+"""protobuf's helpers of well-known types, such as Timestamp.ToDatetime, on views: by way of the message."""
 
 from __future__ import annotations
 
@@ -9,9 +9,30 @@ from yaffjit.view.base import View
 
 # Helpers that change the message they are called on.
 _CHANGING = frozenset(
-    "AllFieldsFromDescriptor CanonicalFormFromMask FromDatetime FromJsonString FromMicroseconds FromMilliseconds "
-    "FromNanoseconds FromSeconds FromTimedelta GetCurrentTime Intersect Pack Union add_list add_struct append extend "
-    "get_or_create_list get_or_create_struct update __setitem__ __delitem__".split()
+    {
+        "AllFieldsFromDescriptor",
+        "CanonicalFormFromMask",
+        "FromDatetime",
+        "FromJsonString",
+        "FromMicroseconds",
+        "FromMilliseconds",
+        "FromNanoseconds",
+        "FromSeconds",
+        "FromTimedelta",
+        "GetCurrentTime",
+        "Intersect",
+        "Pack",
+        "Union",
+        "add_list",
+        "add_struct",
+        "append",
+        "extend",
+        "get_or_create_list",
+        "get_or_create_struct",
+        "update",
+        "__setitem__",
+        "__delitem__",
+    }
 )
 
 

@@ -1,0 +1,82 @@
+"""Where views begin: from a buffer, verified or trusted, and from one of many messages in a buffer."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from yaffjit.codec.locate import read_u32
+from yaffjit.errors import VerifyError
+from yaffjit.plan.model import MessagePlan
+from yaffjit.view.base import View
+from yaffjit.view.buffers import Data, borrow, take
+from yaffjit.view.classes import view_class
+
+if TYPE_CHECKING:
+    from yaffjit.view.owner import Owner
+
+
+def view(mp: MessagePlan, buf: Any) -> View:
+    """A view of the message in a buffer, which is verified first.
+
+    Args:
+        mp: plan of the root message.
+        buf: bytes or any buffer. What nobody can write to (bytes, read-only maps and arrays, Arrow buffers)
+            is read where it is; anything else is copied, so that it stays as verified.
+
+    Raises:
+        VerifyError: the buffer isn't well-formed.
+    """
+    return viewer(mp)(buf)
+
+
+def view_unchecked(mp: MessagePlan, buf: Any) -> View:
+    """A view of the message in a buffer that is trusted; never a copy.
+
+    Requires: ``buf`` holds a well-formed message of this type, and doesn't change while the view is used.
+    """
+    return viewer_unchecked(mp)(buf)
+
+
+def viewer(mp: MessagePlan) -> Callable[[Any], View]:
+    """`view` of one message type, for many buffers."""
+    from yaffjit.codec.verify import verify
+
+    make = view_class(mp)
+
+    def view(buf: Any) -> View:
+        data = buf if type(buf) is bytes else take(buf)
+        verify(mp, data)
+        return make(data, read_u32(data)[0])
+
+    return view
+
+
+def viewer_unchecked(mp: MessagePlan) -> Callable[[Any], View]:
+    """`view_unchecked` of one message type, for many buffers."""
+    make = view_class(mp)
+
+    def view_unchecked(buf: Any) -> View:
+        data = buf if type(buf) is bytes else borrow(buf)
+        try:
+            return make(data, read_u32(data)[0])
+        except struct.error:
+            text = f"the buffer of {len(data)} bytes ends before the root message"
+            raise VerifyError(text, message=mp.full_name) from None
+
+    return view_unchecked
+
+
+def view_at(mp: MessagePlan, data: Data, at: int, owner: Owner | None = None) -> View:
+    """A view of one of many messages: of that whose buffer (its root offset) starts at ``at`` in ``data``.
+
+    Requires: ``data`` is `bytes` or a memoryview of bytes, well-formed at ``at``; ``owner``, if any, is of
+    ``data``.
+    """
+    return view_class(mp)(data, at + read_u32(data, at)[0], owner)
+
+
+def default_view(mp: MessagePlan) -> View:
+    """The default instance of a message type, which an absent message reads as."""
+    return view_class(mp)._default()
