@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from mutants import seeds
 from verify_buffers import (
     chain,
     doubling,
@@ -23,10 +25,12 @@ from verify_buffers import (
     u32,
 )
 
+import yaffjit
 from yaffjit.codec import verify_plain as plain
 from yaffjit.codec.verify import _loaded, _request, load_kernel, verify
 from yaffjit.codec.verify_plain import verify_plain
 from yaffjit.errors import VerifyError
+from yaffjit.plan import MessagePlan
 
 ZERO = u32(0)
 LONG = 2**31  # the first offset that is too large
@@ -523,6 +527,29 @@ def test_arrays_of_arrays_end_soon(kernel: Any) -> None:
 
 def test_wide_messages_cost_more_steps() -> None:
     assert [plain.step_cost(count) for count in (0, 15, 16, 160, 512, 8190)] == [1, 1, 2, 11, 33, 33]
+
+
+def steps_of(mp: MessagePlan, buf: bytes) -> int:
+    check = plain._Check(mp, buf, True)
+    check.root()
+    return check.steps
+
+
+def test_honest_buffers_take_few_steps(kernel: Any) -> None:
+    for seed in seeds():
+        for mp in seed.plans:
+            assert steps_of(mp, seed.buf) <= len(seed.buf), seed.name
+
+
+def test_small_messages_of_a_wide_type(kernel: Any, tmp_path: Path) -> None:
+    """The most steps a byte that a writer can make necessary: one flag in each, of 600."""
+    fields = "".join(f"bool f{id} = {id};" for id in range(1, 601))
+    source = f'syntax = "proto3"; message Wide {{ {fields} }} message Many {{ repeated Wide all = 1; }}'
+    (tmp_path / "wide.proto").write_text(source)
+    many = yaffjit.load_schema(tmp_path / "wide.proto")["Many"]
+    buf = many.encode({"all": [{"f600": True}] * 2000}, layout="sparse")
+    assert 1.5 < steps_of(many.plan, buf) / len(buf) <= 3
+    assert kernel.check_one(buf, _request(many.plan, True).address)
 
 
 def shared_texts(length: int, paths: int, count: int = 1) -> bytes:

@@ -32,6 +32,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     load_kernel()
     if request.param == "plain":
         monkeypatch.setattr(_loaded, "kernel", None)
+        monkeypatch.setattr(_loaded, "check_one", None)
         monkeypatch.setattr(_loaded, "load", lambda: None)
     return str(request.param)
 
@@ -185,6 +186,7 @@ def test_disagreement_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
             return False
 
     monkeypatch.setattr(_loaded, "kernel", Refusing())
+    monkeypatch.setattr(_loaded, "check_one", Refusing().check_one)
     with pytest.raises(YaffjitError) as caught:
         verify(plan("Geo"), GOOD)
     assert str(caught.value) == (

@@ -44,9 +44,12 @@ def verify(mp: MessagePlan, buf: Any, utf8: bool = True) -> None:
         VerifyError: names the message, the field path, the byte position and the two numbers compared.
         TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
     """
-    kernel = _loaded.kernel
-    if kernel is not None and type(buf) is bytes and kernel.check_one(buf, _request(mp, utf8).address):
-        return
+    check_one = _loaded.check_one
+    if check_one is not None and type(buf) is bytes:
+        # As `_passes`, but nothing is called on the way: most views begin here.
+        request = mp.plan.memo.get(("verify", mp.full_name, utf8))
+        if request is not None and check_one(buf, request.address):
+            return
     data = _byte_view(buf)
     kernel = _loaded.for_work(1, len(data))
     if kernel is None:
@@ -81,7 +84,7 @@ def verify_many(
     array = _offsets(offsets)
     count = len(array) - 1
     nbytes = len(shown)
-    kernel = _loaded.for_work(count, min(nbytes, max(0, int(array[-1] - array[0]))))
+    kernel = _loaded.for_work(count, min(nbytes, max(0, int(array[-1]) - int(array[0]))))
     if kernel is None:
         for row in range(count):
             _verify_row(None, mp, shown, array, row, utf8, first_row)
@@ -132,6 +135,7 @@ class _Loaded:
 
     def __init__(self) -> None:
         self.kernel: Kernel | None = None
+        self.check_one: Callable[[bytes, int], bool] | None = None  # the kernel's
         self._messages = 0
         self._nbytes = 0
         self._lock = threading.Lock()
@@ -154,6 +158,7 @@ class _Loaded:
                     from yaffjit.kernels.verify import Kernel
 
                     self.kernel = Kernel()
+                    self.check_one = self.kernel.check_one
 
 
 _loaded = _Loaded()

@@ -12,7 +12,8 @@ Whatever is accepted here can't make a reader of ours read outside the buffer. T
   array elements count.
 * Writers share equal texts, scalar arrays and sparse tables within a buffer, and a message may be shared
   too. So work is limited in proportion to the buffer: a *step* is one text, array, array element or message
-  (one more for each 16 fields looked at, up to 32 more). Honest buffers take less than one step a byte.
+  (one more for each 16 fields looked at, up to 32 more). What writers make takes three steps a byte at most:
+  that's for many small sparse messages of a type with hundreds of fields, which share one table.
 * With ``utf8``, text is UTF-8 wherever protobuf demands it. Long texts are read once however many fields
   share them.
 

@@ -228,7 +228,11 @@ def _enter(table: int, message: int, buffer: int, nbytes: int, at: int) -> tuple
 
 @njit
 def _check(request: int, buffer: int, nbytes: int) -> bool:
-    """Whether a buffer is well-formed; without a memo it may also be said not to be for its shared texts."""
+    """Whether a buffer is well-formed; without a memo, one whose long texts are shared often isn't.
+
+    Requires: ``nbytes`` readable bytes at ``buffer``; a request whose table and memo are as described.
+    Source: sections 1 to 6 of the format; the limits are our own.
+    """
     table = load_i64(request + 8 * TABLE)
     utf8 = load_i64(request + 8 * UTF8)
     memo = load_i64(request + 8 * MEMO)
