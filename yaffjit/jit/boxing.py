@@ -99,6 +99,15 @@ def _box_view(view: MessageViewType, value: ir.Value, c: Any) -> ir.Value:
     return _call(c, box_view, (view.mp.fingerprint, view.mp.full_name), native.pointer, native.owner)
 
 
+@box(RecordsType)
+def _box_records(records: RecordsType, value: ir.Value, c: Any) -> ir.Value:
+    # Not at compile time: a function that gives records to another jitted one has this wrapper too.
+    c.pyapi.err_set_string(
+        "PyExc_TypeError", "records don't come out of jitted code: return row numbers, and slice them outside"
+    )
+    return c.pyapi.get_null_object()
+
+
 def _call(c: Any, function: Any, key: tuple[str, str], *pointers: ir.Value) -> ir.Value:
     """Call a Python function of this module with a constant and addresses."""
     api = c.pyapi
