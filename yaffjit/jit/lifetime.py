@@ -18,7 +18,7 @@ import contextlib
 import os
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numba
@@ -34,6 +34,7 @@ from yaffjit.errors import EscapeError
 from yaffjit.jit.types import BorrowedType
 
 _NUMBA_FOLDER = os.path.join(os.path.dirname(numba.__file__), "")
+_UNNAMED = "<string>"  # code that numba itself wrote and compiled, or `python -c`
 _PASSED_OVER = (__file__, contextlib.__file__)
 _NAMES_OF_CONTAINERS = {
     types.ListType: "a typed List",
@@ -57,11 +58,18 @@ _ON_THE_STACK = (
 )
 # What they mention isn't held by them.
 _HOLD_NOTHING = (
+    BorrowedType,
     types.BoundFunction,
     types.Dispatcher,
     types.Function,
     types.Generator,  # within jitted code; see _box_generator
     types.Module,
+    types.TypeRef,
+    types.Number,
+    types.NoneType,
+    types.UnicodeType,
+    types.IntegerLiteral,
+    types.StringLiteral,
 )
 _refusals: weakref.WeakKeyDictionary[types.Type, str | None] = weakref.WeakKeyDictionary()
 
@@ -86,7 +94,7 @@ def _parts(typ: types.Type) -> Iterator[types.Type]:
                 yield part
             elif isinstance(part, (tuple, list, set, frozenset)):
                 found.extend(part)
-            elif isinstance(part, Mapping):
+            elif isinstance(part, dict):
                 found.extend(part.values())
 
 
@@ -104,10 +112,8 @@ def _walk(typ: types.Type) -> Iterator[types.Type]:
             found.extend(_parts(part))
 
 
-def _first_borrowed(typ: Any) -> BorrowedType | None:
-    if not isinstance(typ, types.Type):
-        return None
-    return next((part for part in _walk(typ) if isinstance(part, BorrowedType)), None)
+def _first_borrowed(parts: Iterable[types.Type]) -> BorrowedType | None:
+    return next((part for part in parts if isinstance(part, BorrowedType)), None)
 
 
 def _counted(typ: types.Type) -> bool:
@@ -136,27 +142,27 @@ def _name(borrowed: Any) -> str:
 def _refusal(typ: types.Type) -> str | None:
     """The sentence, if a value of `typ` could keep a borrowed one longer than its bytes."""
     if isinstance(typ, types.ObjModeDispatcher):
-        borrowed = _first_borrowed(typ.dispatcher.output_types)
+        outputs = typ.dispatcher.output_types
+        borrowed = _first_borrowed(_walk(outputs) if isinstance(outputs, types.Type) else ())
         return borrowed and (
             f"{_name(borrowed)} can't come out of an objmode block, whose objects are gone when it ends: "
             "pass it to the jitted function as an argument"
         )
-    if isinstance(typ, (BorrowedType, *_HOLD_NOTHING)):
+    if isinstance(typ, _HOLD_NOTHING):
         return None
-    if typ not in _refusals:
-        refusal = _container_refusal(typ)
-        if any(isinstance(part, types.DeferredType) for part in _walk(typ)):
-            return refusal  # what it stands for may be defined later
-        _refusals[typ] = refusal
-    return _refusals[typ]
+    try:
+        return _refusals[typ]
+    except KeyError:
+        parts = tuple(_walk(typ))
+        refusal = _container_refusal(typ, _first_borrowed(parts))
+        if not any(isinstance(part, types.DeferredType) for part in parts):  # that may be defined later
+            _refusals[typ] = refusal
+        return refusal
 
 
-def _container_refusal(typ: types.Type) -> str | None:
-    borrowed = _first_borrowed(typ.instance_type if isinstance(typ, types.TypeRef) else typ)
+def _container_refusal(typ: types.Type, borrowed: BorrowedType | None) -> str | None:
     if borrowed is None:
         return None
-    if isinstance(typ, types.TypeRef):
-        return _cant_be_stored(borrowed, "a container that is made for its type")
     if isinstance(typ, _ON_THE_STACK):
         return next(filter(None, map(_refusal, _parts(typ))), None)
     return _cant_be_stored(borrowed, _describe(typ)) if _counted(typ) else None
@@ -170,7 +176,7 @@ def _cant_be_stored(borrowed: Any, where: str) -> str:
 
 
 def _is_numbas(filename: str) -> bool:
-    return filename.startswith(_NUMBA_FOLDER) or filename == "<string>"  # what it writes and compiles
+    return filename.startswith(_NUMBA_FOLDER) or filename == _UNNAMED
 
 
 def _line(state: Any, name: str) -> tuple[str, int]:
@@ -183,19 +189,20 @@ def _line(state: Any, name: str) -> tuple[str, int]:
         assignments = (a for block in state.func_ir.blocks.values() for a in block.find_insts(ir.Assign))
         loc = next((a.loc for a in assignments if a.target.name == name), loc)
         return loc.filename, loc.line
+    found: dict[str, tuple[str, int]] = {}
     frame = sys._getframe(1)
-    caller: tuple[str, int] | None = None
     while frame is not None:
         owner = frame.f_locals.get("self")
-        if type(owner).__module__ == "numba.core.typeinfer":
-            loc = getattr(owner, "loc", None)
-            if isinstance(loc, ir.Loc) and not _is_numbas(loc.filename):
-                return loc.filename, loc.line
+        inferred = getattr(owner, "loc", None) if type(owner).__module__ == "numba.core.typeinfer" else None
+        if isinstance(inferred, ir.Loc) and not _is_numbas(inferred.filename):
+            return inferred.filename, inferred.line
         filename = frame.f_code.co_filename
-        if caller is None and not _is_numbas(filename) and filename not in _PASSED_OVER:
-            caller = (filename, frame.f_lineno)
+        if isinstance(inferred, ir.Loc) and inferred.filename == _UNNAMED:
+            found.setdefault("unnamed", (_UNNAMED, inferred.line))
+        elif not _is_numbas(filename) and filename not in _PASSED_OVER:
+            found.setdefault("caller", (filename, frame.f_lineno))
         frame = frame.f_back  # type: ignore[assignment]
-    return caller or (loc.filename, loc.line)
+    return found.get("caller") or found.get("unnamed") or (loc.filename, loc.line)
 
 
 def _escape(text: str, line: tuple[str, int] | None = None) -> EscapeError:
@@ -210,10 +217,12 @@ class RefuseEscapes(rewrites.Rewrite):
     """Not a rewrite: numba makes one for each function that it has inferred, its own overloads included."""
 
     def __init__(self, state: Any) -> None:
-        for part in _walk(state.return_type) if isinstance(state.return_type, types.BaseTuple) else ():
-            borrowed = _first_borrowed_of_generator(part)
-            if borrowed is not None:
-                raise _escape(_cant_be_stored(borrowed, _describe(part)), _line(state, ""))
+        returned = state.return_type
+        if isinstance(returned, types.Type) and not isinstance(returned, types.Generator):
+            for part in _walk(returned):
+                borrowed = _first_borrowed_of_generator(part)
+                if borrowed is not None:
+                    raise _escape(_cant_be_stored(borrowed, _describe(part)), _line(state, ""))
         for name, typ in state.typemap.items():
             refusal = _refusal(typ)
             if refusal is not None:
@@ -226,8 +235,7 @@ class RefuseEscapes(rewrites.Rewrite):
 def _first_borrowed_of_generator(typ: types.Type) -> BorrowedType | None:
     if not isinstance(typ, types.Generator):
         return None
-    held = (*typ.arg_types, *typ.state_types, typ.yield_type)
-    return next(filter(None, map(_first_borrowed, held)), None)
+    return _first_borrowed(part for part in _walk(typ) if part is not typ)
 
 
 _box_numbas_generator = _boxers.functions[types.Generator]
