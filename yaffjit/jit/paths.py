@@ -169,7 +169,7 @@ def store_row(  # type: ignore[no-untyped-def]
         raise NumbaTypeError("store_row takes a message view, paths, a tuple of arrays and a row")
     if message.mp.fingerprint != paths.mp.fingerprint:
         raise NumbaTypeError(
-            f"the paths are of {paths.mp.full_name}, the message is a {message.mp.full_name}"
+            f"the paths are of {paths.mp.full_name}, the message is of {message.mp.full_name}"
         )
     arrays = tuple(outs)
     expected = tuple(_stored_types(paths))
