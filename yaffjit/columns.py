@@ -13,6 +13,7 @@ from yaffjit.errors import SchemaError
 from yaffjit.render import text_table
 
 if TYPE_CHECKING:
+    from yaffjit.plan import MessagePlan
     from yaffjit.rows import Records
 
 Array = npt.NDArray[Any]
@@ -104,8 +105,6 @@ def columns(records: Records, paths: tuple[str, ...], out: Mapping[str, Array] |
         SchemaError: a path isn't one of these.
         ValueError: no path was given, or an array of ``out`` doesn't fit.
     """
-    from yaffjit.jit.paths import Paths
-
     paths = tuple(dict.fromkeys(paths))
     if not paths:
         raise ValueError('columns: name at least one, as in recs.columns("id", "stats.ctr")')
@@ -113,7 +112,7 @@ def columns(records: Records, paths: tuple[str, ...], out: Mapping[str, Array] |
     for path in given:
         if path not in paths:
             raise ValueError(f"out has an array for {path!r}, which isn't among the columns {list(paths)}")
-    wanted = Paths(records.plan, paths)
+    wanted = _paths(records.plan, paths)
     arrays: dict[str, Array] = {}
     for path, dtype in zip(paths, map(np.dtype, wanted.dtypes), strict=True):
         array = given.get(path)
@@ -124,6 +123,18 @@ def columns(records: Records, paths: tuple[str, ...], out: Mapping[str, Array] |
             arrays[path] = array
     _gather(records, wanted, tuple(arrays.values()))
     return Columns(records, arrays)
+
+
+def _paths(mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...] = ()) -> Any:
+    """`Paths`, made once: it takes longer than reading a thousand rows."""
+    from yaffjit.jit.paths import Paths
+
+    memo = mp.plan.memo
+    key = ("columns", mp.full_name, values, presences)
+    made = memo.get(key)
+    if made is None:
+        made = memo.setdefault(key, Paths(mp, values, presences))
+    return made
 
 
 def _gather(records: Records, paths: Any, outs: tuple[Array, ...]) -> None:
@@ -148,12 +159,12 @@ def _check_out(path: str, array: Any, rows: int, dtype: np.dtype[Any]) -> None:
 
 
 def _presence(records: Records, arrays: Mapping[str, Array], path: str) -> Array:
-    from yaffjit.jit.paths import Paths, resolve
+    from yaffjit.jit.paths import resolve
 
     f = resolve(records.plan, path)[-1][1]
     if f.explicit:
         found = np.empty(len(records), np.bool_)
-        _gather(records, Paths(records.plan, (), (path,)), (found,))
+        _gather(records, _paths(records.plan, (), (path,)), (found,))
         return found
     if f.out_of_line:
         what = "a map" if f.is_map else "repeated" if f.repeated else f"{f.kind} without presence"

@@ -109,7 +109,7 @@ def build_index(
         batches = _BatchWriter(path, file, described(mp, representation), others)
         for item in messages:
             try:
-                payload = encode(mp, own(item), layout)  # type: ignore[arg-type]
+                payload = encode(mp, own(item), layout)
             except EncodeError as error:
                 raise EncodeError(f"row {rows}: {error}") from error
             except DecodeError as error:
@@ -134,6 +134,8 @@ def _reader(mp: MessagePlan, unknown: UnknownFields) -> Callable[[Any], Any]:
     from google.protobuf.message import DecodeError as ProtobufError
     from google.protobuf.message import Message
 
+    from yaffjit.view import View
+
     message_class = mp.plan.schema.message_class(mp.full_name)
 
     def read(item: Any) -> Any:
@@ -144,8 +146,8 @@ def _reader(mp: MessagePlan, unknown: UnknownFields) -> Callable[[Any], Any]:
                 raise DecodeError(f"not the protobuf bytes of {mp.full_name}: {error}") from error
         elif isinstance(item, dict):
             return item
-        elif not isinstance(item, Message) and hasattr(item, "to_message"):
-            item = item.to_message()
+        elif isinstance(item, View):
+            item = View.to_message(item)
         if isinstance(item, Message):
             if type(item) is not message_class:
                 item = own_message(mp, message_class, item)

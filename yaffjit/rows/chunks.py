@@ -94,6 +94,12 @@ class Chunks:
         within = row & CHUNK_MASK
         return base + offsets[within], base + offsets[within + 1]
 
+    def start(self, row: int) -> int:
+        """Where a message starts in the data."""
+        number = row >> CHUNK_SHIFT
+        start: int = self.chunks[number].base + self._offsets[number][row & CHUNK_MASK]
+        return start
+
     def starts(self, start: int, count: int) -> Iterator[tuple[int, memoryview]]:
         """Base and start offsets of the rows, a chunk at a time."""
         for number, first, last in self._within(start, count):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -80,7 +80,8 @@ class Records:
     Requires: the messages are well-formed (`records` checks it), and data doesn't change.
     """
 
-    # _numba_type_, _chunk_table_address and _owner are what numba reads: set when they are first asked for.
+    # _view_class, and what numba reads (_numba_type_, _chunk_table_address, _owner), are set when they are
+    # first asked for.
     __slots__ = (
         "__weakref__",
         "_chunk_table_address",
@@ -90,6 +91,7 @@ class Records:
         "_owner",
         "_plan",
         "_start",
+        "_view_class",
     )
 
     _plan: MessagePlan
@@ -114,7 +116,7 @@ class Records:
         return made
 
     def __getattr__(self, name: str) -> Any:
-        make = _FOR_NUMBA.get(name)
+        make = _AT_FIRST_USE.get(name)
         if make is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = make(self)
@@ -146,26 +148,22 @@ class Records:
                 return self._shared(start, max(0, stop - start))
             data, offsets = joined(map(self.payload, range(start, stop, step)))
             return Records(self._plan, data, offsets)
-        at, _ = self._chunks.span(self._chunk_row(key))
-        return next(self._views(iter([(0, [at])])))
+        at = self._chunks.start(self._chunk_row(key))
+        data = self._chunks.data
+        try:
+            return self._view_class(data, at + _read_u32(data, at)[0], self._owner)
+        except struct.error:
+            raise _too_short(self, at) from None
 
     def __iter__(self) -> Iterator[View]:
-        return self._views(self._chunks.starts(self._start, self._count))
-
-    def _views(self, starts: Iterator[tuple[int, Iterable[int]]]) -> Iterator[View]:
-        """The views of the buffers that start at some base plus the offsets given with it."""
-        from yaffjit.view import view_class
-
-        view, data, owner = view_class(self._plan), self._chunks.data, self._chunks.owner
+        view, data, owner = self._view_class, self._chunks.data, self._owner
         try:
-            for base, offsets in starts:
+            for base, offsets in self._chunks.starts(self._start, self._count):
                 for offset in offsets:
                     at = base + offset
                     yield view(data, at + _read_u32(data, at)[0], owner)
-        except struct.error:  # unchecked data only
-            raise VerifyError(
-                f"the data of {len(data)} bytes ends before the message", at, message=self._plan.full_name
-            ) from None
+        except struct.error:
+            raise _too_short(self, at) from None
 
     def __reversed__(self) -> Iterator[View]:
         return (self[row] for row in range(self._count - 1, -1, -1))
@@ -235,7 +233,22 @@ def _numba_type(recs: Records) -> Any:
     return records_type(recs._plan)
 
 
-_FOR_NUMBA: Mapping[str, Callable[[Records], Any]] = {
+def _view_class(recs: Records) -> Any:
+    from yaffjit.view import view_class
+
+    return view_class(recs._plan)
+
+
+def _too_short(recs: Records, at: int) -> VerifyError:
+    """For data that was never verified: a message begins beyond its end."""
+    nbytes = len(recs._chunks.data)
+    return VerifyError(
+        f"the data of {nbytes} bytes ends before the message", at, message=recs._plan.full_name
+    )
+
+
+_AT_FIRST_USE: Mapping[str, Callable[[Records], Any]] = {
+    "_view_class": _view_class,
     "_numba_type_": _numba_type,
     "_chunk_table_address": lambda recs: recs._chunks.table_address,
     "_owner": lambda recs: recs._chunks.owner,
