@@ -58,16 +58,17 @@ def own_message(mp: MessagePlan, message_class: Any, message: Any) -> Any:
     from google.protobuf.message import EncodeError as UnwritableError
     from google.protobuf.message import Message
 
-    if not isinstance(message, Message):
-        to_message = getattr(type(message), "to_message", None)
-        if to_message is None:
-            from yaffjit.codec.from_dict import message_from_dict
+    from yaffjit.view import View
 
-            return message_from_dict(mp, message)
-        message = to_message(message)  # of a view
+    if isinstance(message, View):
+        message = View.to_message(message)
         if type(message) is message_class:
             return message
-    found = message.DESCRIPTOR.full_name
+    if not isinstance(message, Message):
+        from yaffjit.codec.from_dict import message_from_dict
+
+        return message_from_dict(mp, message)
+    found = type(message).DESCRIPTOR.full_name
     if found != mp.full_name:
         raise EncodeError(f"{mp.full_name} expected, but the message is a {found}")
     try:

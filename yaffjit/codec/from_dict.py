@@ -225,12 +225,13 @@ def copy_message(full_name: str, message: Any, value: Any) -> None:
     from google.protobuf.message import EncodeError as UnwritableError
     from google.protobuf.message import Message
 
-    to_message = None if isinstance(value, Message) else getattr(type(value), "to_message", None)
-    if to_message is not None:  # a view
-        value = to_message(value)
+    from yaffjit.view import View
+
+    if isinstance(value, View):
+        value = View.to_message(value)
     if not isinstance(value, Message):
         raise Refused(f"{shown(value)} is not a dict or a message")
-    found = value.DESCRIPTOR.full_name
+    found = type(value).DESCRIPTOR.full_name
     if found != full_name:
         raise Refused(f"{full_name} expected, but the message is a {found}")
     own = type(message)
