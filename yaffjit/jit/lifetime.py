@@ -19,6 +19,7 @@ import os
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import numba
@@ -190,7 +191,7 @@ def _line(state: Any, name: str) -> tuple[str, int]:
         loc = next((a.loc for a in assignments if a.target.name == name), loc)
         return loc.filename, loc.line
     found: dict[str, tuple[str, int]] = {}
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         owner = frame.f_locals.get("self")
         inferred = getattr(owner, "loc", None) if type(owner).__module__ == "numba.core.typeinfer" else None
@@ -201,7 +202,7 @@ def _line(state: Any, name: str) -> tuple[str, int]:
             found.setdefault("unnamed", (_UNNAMED, inferred.line))
         elif not _is_numbas(filename) and filename not in _PASSED_OVER:
             found.setdefault("caller", (filename, frame.f_lineno))
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return found.get("caller") or found.get("unnamed") or (loc.filename, loc.line)
 
 

@@ -47,10 +47,10 @@ def _truth(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     return builder.icmp_unsigned("!=", value, value.type(0))
 
 
-for _function in (int, abs, operator.pos, operator.index):
-    _unary(_function, uint64_exact, _itself)
-for _function in (bool, operator.truth):
-    _unary(_function, types.boolean, _truth)
+for _converted in (int, abs, operator.pos, operator.index):
+    _unary(_converted, uint64_exact, _itself)
+for _tested in (bool, operator.truth):
+    _unary(_tested, types.boolean, _truth)
 _unary(operator.not_, types.boolean, lambda builder, value: builder.not_(_truth(builder, value)))
 _unary(float, types.float64, lambda builder, value: builder.uitofp(value, ir.DoubleType()))
 
