@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from verify_buffers import GOOD_GEO as GOOD
-from verify_buffers import flat_root, plan, text, u32
+from verify_buffers import flat_root, plan, shared_texts, text, u32
 
 from yaffjit.codec.verify import _loaded, load_kernel, verify, verify_many
 from yaffjit.errors import VerifyError, YaffjitError
@@ -167,8 +167,6 @@ def test_progress_counts_all_rows(path: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_rows_that_share_long_texts(path: str) -> None:
     """The kernel alone refuses them; the rows around them are checked as well."""
-    from test_verify import shared_texts
-
     mp = plan("Banner")
     shared = shared_texts(300, 2000)
     told: list[int] = []

@@ -111,3 +111,30 @@ def doubling(levels: int) -> bytes:
 
 
 GOOD_GEO = flat_root(u32(6), then=text(b"Oslo"))
+
+
+def slots(*numbers: int) -> list[bytes]:
+    return [u32(number) for number in numbers]
+
+
+def banner_slots(**offsets: int) -> list[bytes]:
+    """The slots of a flat Banner up to the last one named."""
+    fields = plan("Banner").by_name
+    last = max(fields[name].id for name in offsets)
+    widths = plan("Banner").widths[:last]
+    values = {fields[name].id: value for name, value in offsets.items()}
+    return [values.get(id, 0).to_bytes(width, "little") for id, width in enumerate(widths, 1)]
+
+
+def banner(then: bytes, **offsets: int) -> bytes:
+    """A flat Banner with these offsets, counted from the end of its slots."""
+    size = 2 + sum(map(len, banner_slots(**offsets)))
+    return flat_root(*banner_slots(**{name: size + at for name, at in offsets.items()}), then=then)
+
+
+def shared_texts(length: int, paths: int, count: int = 1) -> bytes:
+    """A Banner with ``paths`` tags for each of ``count`` texts."""
+    tags = u32(paths * count)
+    for i in range(paths * count):
+        tags += u32(4 * paths * count + (length + 5) * (i % count))
+    return banner(tags + text(b"x" * length) * count, tags=0)
