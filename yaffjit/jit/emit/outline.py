@@ -48,7 +48,8 @@ class Body:
         return loaded
 
     def at(self, pointer: ir.Value, offset: int | ir.Value) -> ir.Value:
-        return self.builder.gep(pointer, [I64(offset) if isinstance(offset, int) else offset])
+        """``pointer + offset`` bytes, which lies in the same buffer, and so isn't null."""
+        return self.builder.gep(pointer, [I64(offset) if isinstance(offset, int) else offset], inbounds=True)
 
     def return_unless(self, condition: ir.Value, value: ir.Value) -> None:
         """Go on only where the condition holds."""
