@@ -51,6 +51,13 @@ def index_path(row_type: yj.MessageType, messages: list[Any], tmp_path_factory: 
     return path
 
 
+class FromElsewhere:
+    """A column of another library that speaks Arrow's C interface."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.chunked_array([[7], [None, 9]]).__arrow_c_stream__(requested_schema)
+
+
 @numba.njit
 def sum_first(recs: Any) -> Any:
     total = 0
@@ -204,6 +211,7 @@ def test_batches(row_type: yj.MessageType, tmp_path: Path, rows: int) -> None:
         (pa.array(["x", "y", None, "z"])[1:], ["y", None, "z"]),
         (pa.chunked_array([["x"], ["y", "z"]]), ["x", "y", "z"]),
         (pa.array(["x", "y", "x"]).dictionary_encode(), ["x", "y", "x"]),
+        (FromElsewhere(), [7, None, 9]),
         ([[1], [], [2, 3]], [[1], [], [2, 3]]),
         ([{"a": 1}, {"a": 2}, {"a": None}], [{"a": 1}, {"a": 2}, {"a": None}]),
     ],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -227,6 +230,11 @@ def test_descriptions_that_make_no_sense(small: bytes, tmp_path: Path, row_type:
     ):
         rewritten(small, path, old, new)
         assert refusal(path).startswith(": its description of the messages is damaged: ")
+    packed = re.search(rb'"descriptor_set": "([^"]*)"', small)
+    assert packed is not None
+    for garbage in (b"\xff\xff", b"\x0a\x03abc", b""):
+        rewritten(small, path, packed[1], base64.b64encode(zlib.compress(garbage)))
+        assert refusal(path).startswith(": its schema can't be loaded: ")
     rewritten(small, path, b'"columns.Row"', b'"columns.Rows"')
     assert refusal(path).startswith(": its schema can't be loaded: the schema has no message 'columns.Rows'")
     rewritten(small, path, b'"columns.Row"', b'"columns.Kinds"')

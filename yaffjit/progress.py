@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
+import contextlib
+import sys
+from typing import Protocol
 
 # Seconds of work before a bar appears, so that short work prints nothing.
 QUIET_SECONDS = 1.0
 
 
-def progress_bar(label: str, total: int | None, unit: str, progress: bool | None = None) -> tqdm[None]:
-    """A bar on standard error; use it as a context manager and call ``update(count)``.
+class Bar(Protocol):
+    """What takes the steps of the work."""
+
+    def update(self, n: int) -> object: ...
+
+
+class _NoBar:
+    def update(self, n: int) -> None:
+        pass
+
+
+def progress_bar(
+    label: str, total: int | None, unit: str, progress: bool | None = None
+) -> contextlib.AbstractContextManager[Bar]:
+    """A bar on standard error, as a context manager; call ``update(count)`` on it.
 
     Args:
         label: what is being done, such as ``"verify banners.arrow"``.
@@ -21,15 +33,17 @@ def progress_bar(label: str, total: int | None, unit: str, progress: bool | None
         progress: None shows the bar on a terminal if the work takes over a second; True shows it
             everywhere and at once; False never.
     """
+    if not (sys.stderr.isatty() if progress is None else progress):
+        return contextlib.nullcontext(_NoBar())  # and tqdm isn't imported
     from tqdm import tqdm
 
-    return tqdm(
+    bar: contextlib.AbstractContextManager[Bar] = tqdm(
         total=total,
         desc=label,
         unit=f" {unit}",
         unit_scale=True,
         leave=False,
-        disable=None if progress is None else not progress,
         delay=0.0 if progress else QUIET_SECONDS,
         mininterval=0.2,
     )
+    return bar

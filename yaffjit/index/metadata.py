@@ -28,8 +28,8 @@ METADATA_KEY = b"ARROW:extension:metadata"
 BATCH_KEY = b"yaffjit.batch"
 LAST_KEY = b"yaffjit.last"
 CHECKSUM_KEY = b"yaffjit.xxh3"
-# A file must not make us allocate more than this for its schema; the largest known ones take 5 MB.
-MAX_DESCRIPTOR_SET = 256 << 20
+# A file must not make us allocate more than this for its schema; all of googleapis takes a tenth of it.
+MAX_DESCRIPTOR_SET = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
@@ -79,7 +78,8 @@ def build_index(
         messages: any iterable of protobuf messages, dicts of field values, or protobuf bytes.
         layout: how messages of the dynamic layout are written: "flat", "sparse" or "auto".
         representation: how messages are encoded in the file: "yaff".
-        columns: further columns by name: Arrow or numpy arrays, or lists, one value a message.
+        columns: further columns by name, one value a message: lists, numpy arrays, or what Arrow, pandas and
+            polars have. Dictionary-encoded (categorical) ones are stored as their values.
         progress: a bar; None shows it on a terminal if the work takes over a second.
 
     Returns:
@@ -223,13 +223,22 @@ class _BatchWriter:
         self._clear()
 
 
+def _arrow(values: Any) -> Any:
+    """Values of any library as an Arrow array, shared where that library can."""
+    if hasattr(values, "__arrow_c_stream__"):  # polars, newer pandas
+        return pa.chunked_array(values)
+    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__array__"):
+        return pa.array(values)
+    return pa.array(list(values))
+
+
 def _column(name: str, values: Any) -> Any:
     """Further values as an Arrow ChunkedArray whose content lies in the batches themselves."""
     if name == MESSAGE_COLUMN:
         raise ValueError(f"a further column can't be called {name!r}: the messages' own column is")
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         try:
-            values = pa.array(values if isinstance(values, np.ndarray) else list(values))
+            values = _arrow(values)
         except (pa.ArrowException, TypeError) as error:
             raise ValueError(f"column {name!r} can't be stored: {error}") from error
     if isinstance(values, pa.Array):
