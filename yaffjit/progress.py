@@ -33,7 +33,8 @@ def progress_bar(
         progress: None shows the bar on a terminal if the work takes over a second; True shows it
             everywhere and at once; False never.
     """
-    if not (sys.stderr.isatty() if progress is None else progress):
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (on_terminal if progress is None else progress):
         return contextlib.nullcontext(_NoBar())  # and tqdm isn't imported
     from tqdm import tqdm
 
