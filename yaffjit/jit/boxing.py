@@ -21,6 +21,7 @@ from yaffjit.jit.types import MessageViewType, RecordsType
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
     from yaffjit.view import View
+    from yaffjit.view.owner import Held
 
 
 def _attribute(c: Any, obj: ir.Value, name: str) -> ir.Value:
@@ -95,8 +96,20 @@ def _unbox_records(records: RecordsType, obj: ir.Value, c: Any) -> NativeValue:
 
 @box(MessageViewType)
 def _box_view(view: MessageViewType, value: ir.Value, c: Any) -> ir.Value:
-    native = cgutils.create_struct_proxy(view)(c.context, c.builder, value)
-    return _call(c, box_view, (view.mp.fingerprint, view.mp.full_name), native.pointer, native.owner)
+    b, api = c.builder, c.pyapi
+    native = cgutils.create_struct_proxy(view)(c.context, b, value)
+    held = cgutils.alloca_once_value(b, api.borrow_none())
+    with b.if_then(cgutils.is_not_null(b, native.owner)):
+        # The third word of a record is the Python object that it was made for.
+        words = b.bitcast(native.owner, api.pyobj.as_pointer())
+        b.store(b.load(b.gep(words, [I64(2)])), held)
+    function = _constant(c, box_view)
+    key = _constant(c, (view.mp.fingerprint, view.mp.full_name))
+    address = api.long_from_ulonglong(b.ptrtoint(native.pointer, I64))
+    result = api.call_function_objargs(function, [key, address, b.load(held)])
+    for obj in (function, key, address):
+        api.decref(obj)
+    return result
 
 
 @box(RecordsType)
@@ -108,17 +121,6 @@ def _box_records(records: RecordsType, value: ir.Value, c: Any) -> ir.Value:
     return c.pyapi.get_null_object()
 
 
-def _call(c: Any, function: Any, key: tuple[str, str], *pointers: ir.Value) -> ir.Value:
-    """Call a Python function of this module with a constant and addresses."""
-    api = c.pyapi
-    constants = [_constant(c, function), _constant(c, key)]
-    numbers = [api.long_from_ulonglong(c.builder.ptrtoint(pointer, I64)) for pointer in pointers]
-    result = api.call_function_objargs(constants[0], [constants[1], *numbers])
-    for obj in (*constants, *numbers):
-        api.decref(obj)
-    return result
-
-
 def _constant(c: Any, value: object) -> ir.Value:
     """A new reference to a Python object that can be pickled."""
     if c.env_manager is None:
@@ -128,17 +130,16 @@ def _constant(c: Any, value: object) -> ir.Value:
     return constant
 
 
-def box_view(key: tuple[str, str], address: int, meminfo: int) -> Any:
+def box_view(key: tuple[str, str], address: int, held: Held | None) -> View:
     """The Python view of a message that comes out of jitted code.
 
     Args:
         key: fingerprint and full name of the message.
         address: of the message, 0 for the default instance.
-        meminfo: address of the owner's native record, 0 if there is none.
+        held: the bytes and their owner, which the argument of the jitted function keeps alive; None for a
+            default instance.
     """
-    from yaffjit.view.owner import owner_at
-
-    owner = owner_at(meminfo) if meminfo else None
+    owner = held.owner() if held is not None else None
     cls = _view_class(key, owner.plan if owner is not None else None)
     if not address:
         return cls._default()

@@ -6,11 +6,23 @@ import struct
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
 
-# Owners by the address of their native record, for views that come back out of jitted code.
-_by_meminfo: weakref.WeakValueDictionary[int, Owner] = weakref.WeakValueDictionary()
+
+class Held:
+    """What numba's counted record of a buffer holds: the bytes, and the owner if it still lives.
+
+    It isn't the owner, which holds the record: a cycle through numba's record would never be collected.
+    """
+
+    __slots__ = ("export", "owner")
+
+    def __init__(self, export: np.ndarray[Any, Any], owner: Owner) -> None:
+        self.export = export
+        self.owner = weakref.ref(owner)
 
 
 class Owner:
@@ -37,30 +49,21 @@ class Owner:
     meminfo: Any
 
     def __init__(self, data: bytes | memoryview, plan: Plan | None = None) -> None:
-        import numpy as np
-
         self.data = data
         self.plan = plan
-        self._export = np.frombuffer(data, np.uint8)
-        self.address: int = self._export.__array_interface__["data"][0]
-        self.nbytes: int = self._export.nbytes
+        self._export = export = np.frombuffer(data, np.uint8)
+        self.address: int = export.__array_interface__["data"][0]
+        self.nbytes = export.nbytes
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("handle", "meminfo"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         from numba.core.runtime import _nrt_python
 
-        # The record holds the export, not this object: a cycle through it would never be collected.
-        record = _nrt_python.meminfo_new(self.address, self._export)
+        record: int = _nrt_python.meminfo_new(self.address, Held(self._export, self))
         self.meminfo = _nrt_python._MemInfo(record)
         self.handle = struct.pack("=QQ", self.address, record)
-        _by_meminfo[record] = self
-        return getattr(self, name)
+        return self.handle if name == "handle" else self.meminfo
 
     def __repr__(self) -> str:
         return f"<Owner of {self.nbytes:,} bytes>"
-
-
-def owner_at(meminfo: int) -> Owner:
-    """The living owner whose ``meminfo`` is at an address."""
-    return _by_meminfo[meminfo]
