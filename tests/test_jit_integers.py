@@ -229,6 +229,7 @@ def membership(a):
         found.append(x in (1.5, 2, 2**53 + 1, True))
         found.append(2**60 in (x, 1) or -1 in (x, x) or 2**60 + 1 in (1, x))
         found.append(10 in {x})
+        found.append(x in range(11) and x in range(0, 2**62, 10))
     return found
 
 
@@ -340,6 +341,42 @@ def test_numpy_functions_take_it_as_a_float() -> None:
 
     a = 2**60 + 1
     assert f(np.uint64(a)) == (np.log1p(a), np.sqrt(a), a, float(a), np.float32(a), a)
+
+
+def test_in_arrays_and_typed_lists() -> None:
+    @numba.njit
+    def f(a, container):
+        return [as_exact(v) in container for v in a]
+
+    values = ids()
+    for container in (
+        np.array([2**60, 10]),
+        np.array([[2**53 + 1, 2**63 + 5], [7, 8]], np.uint64),
+        ids()[::2],
+    ):
+        expected = [int(v) in container.ravel().tolist() for v in values]
+        assert f(values, container) == expected
+    assert f(values, numba.typed.List([2**60, 10])) == [False, False, False, False, False, True]
+    with pytest.raises(numba.TypingError):
+        f(values, np.array([2.0**60]))
+
+
+def test_parallel_reductions() -> None:
+    @numba.njit(parallel=True)
+    def f(a):
+        total, product, best, odd = 0, 1, 0, 0
+        for i in numba.prange(len(a)):
+            x = as_exact(a[i])
+            total += x
+            product *= x
+            best = max(best, x)
+            if x % 2 == 1:
+                odd += 1
+        return total, product, best, odd
+
+    values = [v for v in IDS if v] * 5
+    expected = (sum(values) % 2**64, math.prod(values) % 2**64, max(values), sum(v % 2 for v in values))
+    assert f(ids(values)) == expected
 
 
 def test_stored_into_arrays() -> None:

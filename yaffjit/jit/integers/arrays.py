@@ -85,8 +85,11 @@ def _lower_setitem(context: Any, builder: ir.IRBuilder, sig: Signature, args: An
     by_exact = index is uint64_exact and _is_indexed(container)
     if by_exact:
         index, args = types.intp, (args[0], _position(context, builder, args[1]), args[2])
-    call, inner = implementation(context, operator.setitem, container, index, stored)
     converted = context.cast(builder, args[2], value, stored)
+    if isinstance(container, types.Array) and container.dtype is uint64_exact:
+        # the reduction of a prange has such an array; it's one of uint64 but for the type
+        container, stored = container.copy(dtype=types.uint64), types.uint64
+    call, inner = implementation(context, operator.setitem, container, index, stored)
     if inner.args[2] != stored:
         converted = context.cast(builder, converted, stored, inner.args[2])
     return call(builder, (args[0], args[1], converted))

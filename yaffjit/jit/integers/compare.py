@@ -12,7 +12,7 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import Signature, signature
 from numba.cpython.setobj import SetInstance
 
-from .type import UInt64ExactType, operand, operands, typed, uint64_exact
+from .type import UInt64ExactType, implementation, operand, operands, typed, uint64_exact
 
 _SYMBOL = {
     operator.eq: "==",
@@ -96,7 +96,8 @@ for _function, _sign in _SYMBOL.items():
 def _elements(container: types.Type) -> tuple[types.Type, ...]:
     if isinstance(container, types.BaseTuple):
         return tuple(container.types)
-    return (container.dtype,) if isinstance(container, (types.List, types.Set)) else ()
+    one_type = (types.List, types.ListType, types.Set, types.RangeType, types.Array)
+    return (container.dtype,) if isinstance(container, one_type) else ()
 
 
 def _contains(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
@@ -109,8 +110,10 @@ def _contains(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
         types.float64 in taken or not isinstance(container, types.BaseTuple)
     ):
         return None
-    if isinstance(container, types.Set) and not isinstance(container.dtype, (types.Integer, UInt64ExactType)):
-        return None
+    if isinstance(container, (types.Set, types.Array)) and not isinstance(
+        container.dtype, (types.Integer, UInt64ExactType)
+    ):
+        return None  # numpy compares with floats in float64
     return signature(types.boolean, container, taken[0])
 
 
@@ -141,9 +144,27 @@ def _in_loop(container: Any, item: Any) -> bool:
     return False
 
 
+def _in_array_loop(container: Any, item: Any) -> bool:
+    for element in container.flat:  # noqa: SIM110  (numba compiles this)
+        if element == item:
+            return True
+    return False
+
+
 @lower_builtin(operator.contains, types.List, UInt64ExactType)
+@lower_builtin(operator.contains, types.ListType, UInt64ExactType)
+@lower_builtin(operator.contains, types.Array, UInt64ExactType)
 def _in_list(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-    return context.compile_internal(builder, _in_loop, sig, args)
+    loop = _in_array_loop if isinstance(sig.args[0], types.Array) else _in_loop
+    return context.compile_internal(builder, loop, sig, args)
+
+
+@lower_builtin(operator.contains, types.RangeType, UInt64ExactType)
+def _in_range(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    """numba's own answer for what it doesn't know as an integer is False."""
+    call, _ = implementation(context, operator.contains, sig.args[0], types.int64)
+    fits = builder.icmp_signed(">=", args[1], args[1].type(0))
+    return builder.and_(fits, call(builder, args))
 
 
 @lower_builtin(operator.contains, types.Set, UInt64ExactType)

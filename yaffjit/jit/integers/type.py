@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from llvmlite import ir
 from numba.core import types
 from numba.core.datamodel import models
-from numba.core.imputils import lower_cast
+from numba.core.imputils import lower_cast, lower_constant
 from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import box, intrinsic, register_model
@@ -115,6 +115,11 @@ def implementation(context: Any, function: Any, *args: types.Type) -> tuple[Any,
     fnty = context.typing_context.resolve_value_type(function)
     sig = fnty.get_call_type(context.typing_context, args, {})
     return context.get_function(fnty, sig), sig
+
+
+@lower_constant(UInt64ExactType)
+def _constant(context: Any, builder: ir.IRBuilder, typ: types.Type, value: int) -> ir.Value:
+    return context.get_constant(types.uint64, value)
 
 
 @lower_cast(types.Integer, UInt64ExactType)
