@@ -153,6 +153,14 @@ def test_presence_is_what_protobuf_says(cols: columns_module.Columns, messages: 
     assert not present.flags.writeable
 
 
+def test_presence_is_read_from_the_messages_whatever_happened_to_the_arrays(recs: Records) -> None:
+    untouched = recs.columns("id").present("id").tolist()
+    changed = recs.columns("id")
+    changed["id"][:] = 0
+    assert changed.present("id").tolist() == untouched
+    assert any(untouched)
+
+
 def test_custom_defaults_read_as_protobuf_says() -> None:
     schema = load_schema(TESTS / "schemas" / "golden" / "defaults2.proto")
     for message_type in schema.messages.values():

@@ -62,7 +62,7 @@ class Columns(Mapping[str, Array]):
         """
         found = self._present.get(path)
         if found is None:
-            found = _presence(self._records, self._arrays, path)
+            found = _presence(self._records, path)
             found.flags.writeable = False
             self._present[path] = found
         return found
@@ -158,7 +158,7 @@ def _check_out(path: str, array: Any, rows: int, dtype: np.dtype[Any]) -> None:
         raise ValueError(f"out[{path!r}] is read-only")
 
 
-def _presence(records: Records, arrays: Mapping[str, Array], path: str) -> Array:
+def _presence(records: Records, path: str) -> Array:
     from yaffjit.jit.paths import resolve
 
     f = resolve(records.plan, path)[-1][1]
@@ -169,6 +169,6 @@ def _presence(records: Records, arrays: Mapping[str, Array], path: str) -> Array
     if f.out_of_line:
         what = "a map" if f.is_map else "repeated" if f.repeated else f"{f.kind} without presence"
         raise SchemaError(f"path {path!r} of {records.plan.full_name}: field {f.name} is {what}")
-    values = arrays[path] if path in arrays else columns(records, (path,))[path]
-    # By bits, as the format does it: -0.0 is set.
+    # Read anew, because the caller may have changed the arrays. By bits, as the format does it: -0.0 is set.
+    values = columns(records, (path,))[path]
     return values.view(f"u{values.itemsize}") != 0
