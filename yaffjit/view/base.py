@@ -167,24 +167,24 @@ class View:
     def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
         """The message as protobuf bytes; ``deterministic`` sorts maps."""
         options = {} if deterministic is None else {"deterministic": deterministic}
-        return View.to_message(self).SerializeToString(**options)  # type: ignore[no-any-return]
+        return _called(self, "SerializeToString", **options)  # type: ignore[no-any-return]
 
     def SerializePartialToString(self, *, deterministic: bool | None = None) -> bytes:
         """As `SerializeToString`, also where a required field isn't set."""
         options = {} if deterministic is None else {"deterministic": deterministic}
-        return View.to_message(self).SerializePartialToString(**options)  # type: ignore[no-any-return]
+        return _called(self, "SerializePartialToString", **options)  # type: ignore[no-any-return]
 
     def ByteSize(self) -> int:
         """The number of protobuf bytes that the message takes."""
-        return View.to_message(self).ByteSize()  # type: ignore[no-any-return]
+        return _called(self, "ByteSize")  # type: ignore[no-any-return]
 
     def IsInitialized(self) -> bool:
         """Whether all required fields are set."""
-        return View.to_message(self).IsInitialized()  # type: ignore[no-any-return]
+        return _called(self, "IsInitialized")  # type: ignore[no-any-return]
 
     def FindInitializationErrors(self) -> list[str]:
         """Paths of the required fields that aren't set."""
-        return View.to_message(self).FindInitializationErrors()  # type: ignore[no-any-return]
+        return _called(self, "FindInitializationErrors")  # type: ignore[no-any-return]
 
     Clear = ClearExtension = ClearField = CopyFrom = DiscardUnknownFields = _CHANGES
     MergeFrom = MergeFromString = ParseFromString = SetInParent = _CHANGES
@@ -263,6 +263,12 @@ def read_only(view: View, value: Any) -> NoReturn:
     """The setter of each field."""
     name = view._access.descriptor.full_name
     raise AttributeError(f"a view of {name} is read-only: change its to_message() and encode that")
+
+
+def _called(view: View, method: str, **options: Any) -> Any:
+    """The result of a method of the message; by its class, as a field may have the name."""
+    message = View.to_message(view)
+    return getattr(type(message), method)(message, **options)
 
 
 def _static(cls: type, name: str) -> Any:

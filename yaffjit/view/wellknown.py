@@ -52,7 +52,8 @@ def helpers(full_name: str) -> dict[str, Callable[..., Any]]:
 
 def _by_message(name: str) -> Callable[..., Any]:
     def helper(self: View, *args: Any, **options: Any) -> Any:
-        return getattr(View.to_message(self), name)(*args, **options)
+        message = View.to_message(self)
+        return getattr(type(message), name)(message, *args, **options)
 
     helper.__name__ = name
     helper.__doc__ = "As protobuf's message of this type."
