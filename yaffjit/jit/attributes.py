@@ -129,7 +129,7 @@ def _literal(method: str, args: tuple[types.Type, ...], kws: dict[str, types.Typ
         raise NumbaTypeError(f"{method}() takes one name")
     if not isinstance(args[0], types.StringLiteral):
         raise NumbaTypeError(f"{method}() takes a name that is written in the code, not {args[0]}")
-    return args[0].literal_value  # type: ignore[no-any-return]
+    return args[0].literal_value
 
 
 class _HasField(AbstractTemplate):

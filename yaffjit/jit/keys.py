@@ -21,7 +21,7 @@ from yaffjit.errors import SchemaError
 from yaffjit.plan.model import MessagePlan
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    from importlib.abc import Traversable
 
     from yaffjit.plan.build import Plan
 

@@ -222,7 +222,7 @@ def read_path(typingctx, data, pos, paths):  # type: ignore[no-untyped-def]
     if not isinstance(pos, types.Integer):
         raise NumbaTypeError(f"pos is an integer, not {pos}")
     mp = paths.mp
-    result = value_type(*resolve(mp, paths.values[0])[-1]) if paths.values else types.boolean
+    result: Any = value_type(*resolve(mp, paths.values[0])[-1]) if paths.values else types.boolean
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         array = context.make_array(data)(context, builder, args[0])

@@ -115,21 +115,21 @@ class PathsType(PlanType):
 
     @property
     def values(self) -> tuple[str, ...]:
-        return self.details[0]  # type: ignore[no-any-return]
+        return self.details[0]
 
     @property
     def presences(self) -> tuple[str, ...]:
-        return self.details[1]  # type: ignore[no-any-return]
+        return self.details[1]
 
 
 def message_type(mp: MessagePlan) -> MessageViewType:
     """The numba type of a message's views."""
-    return _once(MessageViewType, mp)  # type: ignore[return-value]
+    return _once(MessageViewType, mp)
 
 
 def records_type(mp: MessagePlan) -> RecordsType:
     """The numba type of a message's records."""
-    return _once(RecordsType, mp)  # type: ignore[return-value]
+    return _once(RecordsType, mp)
 
 
 def _once(cls: type[PlanType], mp: MessagePlan) -> PlanType:
@@ -138,7 +138,7 @@ def _once(cls: type[PlanType], mp: MessagePlan) -> PlanType:
     made = memo.get(key)
     if made is None:
         made = memo[key] = cls(mp)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def value_type(mp: MessagePlan, f: FieldPlan) -> types.Type | None:
