@@ -42,14 +42,24 @@ def total(records):
     return found
 
 
+@numba.njit(cache=True)
+def row_of(records, row):
+    return records[row].second
+
+
 results = []
 for path in sys.argv[1:]:
     message_type = yaffjit.load_schema(path)["cached.M"]
     buffer = message_type.encode({"first": 7, "second": 8, "child": {"first": 9}})
     *numbers, child = read(message_type.view(buffer))
-    results.append([*numbers, child.first, total(yaffjit.records(message_type, [buffer] * 3))])
-hits = [sum(f.stats.cache_hits.values()) for f in (read, total)]
-misses = [sum(f.stats.cache_misses.values()) for f in (read, total)]
+    records = yaffjit.records(message_type, [buffer] * 3)
+    results.append([*numbers, child.first, total(records), row_of(records, -1)])
+    try:
+        row_of(records, 3)
+    except IndexError as error:
+        results[-1].append(str(error))
+hits = [sum(f.stats.cache_hits.values()) for f in (read, total, row_of)]
+misses = [sum(f.stats.cache_misses.values()) for f in (read, total, row_of)]
 print(json.dumps([results, hits, misses]))
 """
 
@@ -57,7 +67,7 @@ FIELDS = {
     "one": "int64 first = 1; int64 second = 2; M child = 3;",
     "two": "int64 second = 1; int64 first = 2; M child = 3;",
 }
-EXPECTED = [7, 8, 9, 9, 21]
+EXPECTED = [7, 8, 9, 9, 21, 8, "row 3 is out of range: there are 3 rows"]
 
 
 def run(folder: Path, *versions: str) -> Any:
@@ -76,11 +86,11 @@ def run(folder: Path, *versions: str) -> Any:
 
 
 def test_second_process_hits_and_another_schema_misses(tmp_path: Path) -> None:
-    assert run(tmp_path, "one") == [[EXPECTED], [0, 0], [1, 1]]
-    assert run(tmp_path, "one") == [[EXPECTED], [1, 1], [0, 0]]
+    assert run(tmp_path, "one") == [[EXPECTED], [0, 0, 0], [1, 1, 1]]
+    assert run(tmp_path, "one") == [[EXPECTED], [1, 1, 1], [0, 0, 0]]
     # This process has never seen the schema of the entries that it leaves in the cache.
-    assert run(tmp_path, "two") == [[EXPECTED], [0, 0], [1, 1]]
-    assert run(tmp_path, "two", "one") == [[EXPECTED, EXPECTED], [2, 2], [0, 0]]
+    assert run(tmp_path, "two") == [[EXPECTED], [0, 0, 0], [1, 1, 1]]
+    assert run(tmp_path, "two", "one") == [[EXPECTED, EXPECTED], [2, 2, 2], [0, 0, 0]]
 
 
 def all_types() -> list[Any]:

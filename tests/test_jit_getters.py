@@ -167,6 +167,19 @@ def one_message(source: str, full_name: str) -> yaffjit.MessageType:
         return yaffjit.load_schema(path)[full_name]
 
 
+def test_names_of_fields_that_python_or_views_use_too() -> None:
+    source = """
+        syntax = "proto3"; package names;
+        message M { int32 HasField = 1; int32 class = 2; int32 len = 3; optional int32 WhichOneof = 4; }
+    """
+    message_type = one_message(source, "names.M")
+    content = {"HasField": 1, "class": 2, "len": 3, "WhichOneof": 4}
+    view = message_type.view(message_type.encode(content))
+    read = numba.njit(lambda m: (m.HasField, getattr(m, "class"), m.len, m.WhichOneof))
+    message = message_type.message_class(**content)
+    assert read(view) == read.py_func(view) == read.py_func(message) == (1, 2, 3, 4)
+
+
 # Views in and out
 
 
