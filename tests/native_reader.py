@@ -1,4 +1,4 @@
-"""All getters of a schema as one native library, called from Python: quick enough for each field of each vector.
+"""All getters of a schema as one native library, called from Python: quick enough for every vector.
 
 numba isn't involved: the emitted LLVM is compiled as it is, so a walk over a message tests the emitter alone.
 """
