@@ -100,10 +100,10 @@ def _make_access(mp: MessagePlan, descriptor: Any) -> Access:
     # protobuf has a oneof for each optional field of proto3 too
     members = {o.name: [f.name for f in o.fields if f.name in present] for o in descriptor.oneofs}
     members.update((o.name, list(o.fields)) for o in mp.oneofs)
-    before: dict[str, list[FieldPlan]] = {}
+    blocked: dict[str, Test] = {}
     for oneof in mp.oneofs:
         for i, name in enumerate(oneof.fields[1:], 1):
-            before[name] = [mp.by_name[member] for member in oneof.fields[:i]]
+            blocked[name] = any_present(mp, [mp.by_name[before] for before in oneof.fields[:i]])
 
     getters: dict[str, Getter] = {}
     presence: dict[str, Test] = {}
@@ -111,9 +111,9 @@ def _make_access(mp: MessagePlan, descriptor: Any) -> Access:
     for f in sorted(mp.fields, key=lambda f: f.number):
         get = _getter(mp, f)
         shown = present[f.name] if f.explicit else is_set(mp, f)
-        if f.name in before:
-            get = in_oneof(mp, before[f.name], get, _default(mp, f))
-            shown = present_in_oneof(shown, any_present(mp, before[f.name]))
+        if f.name in blocked:
+            get = in_oneof(get, blocked[f.name], _default(mp, f))
+            shown = present_in_oneof(shown, blocked[f.name])
         getters[f.name] = get
         if f.explicit:
             presence[f.name] = shown

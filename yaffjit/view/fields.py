@@ -240,53 +240,64 @@ def text(mp: MessagePlan, f: FieldPlan) -> Getter:
     return get
 
 
-# Of a field: header above which a dynamic flat message has its presence bit, the bit's byte counted back from
-# the message, its mask.
-_Bit = tuple[int, int, int]
-
-
-def _presence_bits(fields: list[FieldPlan]) -> tuple[_Bit, ...]:
-    bits = [(f.id, 3 * (f.id - 1)) for f in fields]
-    return tuple((id << 2 | 0x8003, 1 + (bit >> 3), 1 << (bit & 7)) for id, bit in bits)
-
-
 # The header bits of a flat message with sizes and presence.
 _PRESENCE_BITS = FLAT | SIZED | EXPLICIT
 
 
 def any_present(mp: MessagePlan, fields: list[FieldPlan]) -> Test:
-    """Whether any of some fields is present."""
-    bits = _presence_bits(fields)
+    """Whether any of some fields is present: in few steps, since oneofs of many members are common."""
     tests = tuple(is_present(mp, f) for f in fields)
+    # With presence bits: the header above which a field has one, its byte counted back from the message, and
+    # its mask.
+    sized = [(f.id, 3 * (f.id - 1)) for f in fields]
+    bits = tuple((id << 2 | 0x8003, 1 + (bit >> 3), 1 << (bit & 7)) for id, bit in sized)
+    # Without: all slots at once, if the message has all.
+    rules = [SlotRule(mp, f) for f in fields]
+    above = max((rule.above for rule in rules), default=-1)
+    start = min((rule.start for rule in rules), default=0)
+    in_place = bool(fields) and all(rule.holes is None for rule in rules)
+    unpack = _slots(fields).unpack_from if in_place else None
 
     def present_any(view: View) -> bool:
         head = view._head
         if head & _PRESENCE_BITS == _PRESENCE_BITS:
             data, pos = view._data, view._pos
-            return any(head > above and data[pos - back] & mask for above, back, mask in bits)
-        return any(present(view) for present in tests)
+            for in_range, back, mask in bits:  # noqa: SIM110  a generator costs more than the tests
+                if head > in_range and data[pos - back] & mask:
+                    return True
+            return False
+        if unpack is not None and head > above and not head & EXPLICIT:
+            return any(unpack(view._data, view._pos + start))
+        for present in tests:  # noqa: SIM110
+            if present(view):
+                return True
+        return False
 
     return present_any
 
 
-def in_oneof(mp: MessagePlan, before: list[FieldPlan], get: Getter, default: Callable[[], Any]) -> Getter:
-    """A oneof member's getter: the default where a member that counts ``before`` it is present too."""
-    bits = _presence_bits(before)
-    tests = tuple(is_present(mp, f) for f in before)
+def _slots(fields: list[FieldPlan]) -> struct.Struct:
+    """The slots of some fields as unsigned numbers, without those between them."""
+    ordered = sorted(fields, key=lambda f: f.offset)
+    codes = []
+    end = ordered[0].offset
+    for f in ordered:
+        codes.append(f"{f.offset - end}x{_UNSIGNED[f.width].format[1:]}")
+        end = f.offset + f.width
+    return struct.Struct("<" + "".join(codes))
+
+
+def in_oneof(get: Getter, blocked: Test, default: Callable[[], Any]) -> Getter:
+    """A oneof member's getter: the default where ``blocked`` says that another member counts."""
+    absent: Any = None
 
     def get_member(view: View) -> Any:
-        head = view._head
-        if head & _PRESENCE_BITS == _PRESENCE_BITS:
-            # In place, as calls would cost more than the tests.
-            data, pos = view._data, view._pos
-            for above, back, mask in bits:
-                if head > above and data[pos - back] & mask:
-                    return default()
-            return get(view)
-        for present in tests:
-            if present(view):
-                return default()
-        return get(view)
+        nonlocal absent
+        if absent is None:
+            absent = default()
+        value = get(view)
+        # The cheaper question first: mostly it's another member that is set.
+        return absent if value is not absent and blocked(view) else value
 
     return get_member
 
