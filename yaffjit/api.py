@@ -138,7 +138,7 @@ def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.
         members[f"{label}_member" if reserved else label] = number
     made = enum.IntEnum(name, members)  # type: ignore[misc]
     made.__doc__ = f"The values of enum {full_name}."
-    return made  # type: ignore[return-value]
+    return made
 
 
 class MessageType:

@@ -85,7 +85,7 @@ class Plan:
         if known is None:
             reached = sorted(self._reached(full_name))
             parts = [f"{_PLAN_VERSION} {full_name}"]
-            enums = set()
+            enums: set[str] = set()
             for name in reached:
                 message = self[name]
                 parts.append(repr(message))

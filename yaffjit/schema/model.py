@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pool import DescriptorPool
@@ -127,5 +127,7 @@ class SchemaDef:
         """The google.protobuf class of a message of this schema's own pool."""
         from google.protobuf import message_factory
 
-        descriptor: Any = self.pool.FindMessageTypeByName(full_name)
-        return message_factory.GetMessageClass(descriptor)
+        found: type[ProtobufMessage] = message_factory.GetMessageClass(
+            self.pool.FindMessageTypeByName(full_name)
+        )
+        return found

@@ -24,7 +24,8 @@ def options_file() -> bytes:
     from google.protobuf import descriptor_pb2
 
     data = resources.files("yaffjit.schema").joinpath("yaff/proto/options.binpb").read_bytes()
-    return descriptor_pb2.FileDescriptorSet.FromString(data).file[0].SerializeToString()
+    file: bytes = descriptor_pb2.FileDescriptorSet.FromString(data).file[0].SerializeToString()
+    return file
 
 
 class OptionsReader:

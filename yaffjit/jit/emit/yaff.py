@@ -1,9 +1,9 @@
-"""YaFF messages as LLVM: where a field's slot is, its value, its presence (format/yaff.md, 4 to 6).
+"""YaFF messages as LLVM: where a field's slot is, its value, its presence (docs/format.md).
 
 Each function takes a builder and a message pointer, and calls a getter there. The null pointer is the absent
 message: all its fields are absent.
 
-Requires: the message is well-formed (verified). Source: sections 4.4, 4.5, 5 and 6 of the format.
+Requires: the message is well-formed (verified). Source: docs/format.md.
 """
 
 from __future__ import annotations
