@@ -25,11 +25,11 @@ def evolutions(draw: Draw) -> tuple[RandomSchema, RandomSchema]:
     Where the reader has the newer schema, messages that were pinned may have become dynamic. A removed field
     then makes later ones of pinned flat data unreadable, because such data doesn't carry sizes.
     """
-    older = draw(schemas())
+    older = draw(schemas(plain=True))
     newer_reads = draw(st.booleans())
     file = FileDescriptorProto()
     file.CopyFrom(older.file)
-    building = Building(draw, file.syntax)
+    building = Building(draw, file.syntax, True)
     for message in all_messages(file.message_type):
         change(building, message, may_unpin=newer_reads)
     newer = RandomSchema(file, older.roots)
@@ -62,7 +62,11 @@ def change(building: Building, message: DescriptorProto, may_unpin: bool) -> Non
         for field in message.field:
             rename(building, field)
         return
-    taken = [field.number for field in message.field]
+    taken = [field.number for field in message.field]  # that's ids too, unless one has an override
+    may_grow = not any(map(has_override, message.field)) and max(taken, default=0) < MAX_ID
+    if building.chance(3):
+        for field in message.field:
+            leave_oneof(building, message, field)
     for field in list(message.field):
         choice = building.draw(
             st.sampled_from(
@@ -77,11 +81,10 @@ def change(building: Building, message: DescriptorProto, may_unpin: bool) -> Non
             rename(building, field)
         elif choice == "leave oneof":
             leave_oneof(building, message, field)
-    free = max([number for number in taken if number <= MAX_ID], default=0) + 1
-    if free <= MAX_ID and not any(map(has_override, message.field)) and building.chance(2):
+    if may_grow and building.chance(2):
         message.field.add(
             name="added",
-            number=free,
+            number=max(taken, default=0) + 1,
             type=building.draw(st.sampled_from(NEW_KINDS)),
             label=building.draw(st.sampled_from([F.LABEL_OPTIONAL, F.LABEL_REPEATED])),
         )
@@ -127,7 +130,7 @@ def leave_oneof(building: Building, message: DescriptorProto, field: FieldDescri
 def sliced_schemas(draw: Draw) -> RandomSchema:
     """A schema with entries for slice "s"; the roots are the messages in it, dynamic or sparse there."""
     schema = draw(schemas())
-    building = Building(draw, schema.file.syntax)
+    building = Building(draw, schema.file.syntax, False)
     inside = []
     prefix = f"{schema.file.package}." if schema.file.package else ""
     for name, message in named_messages(schema.file.message_type, prefix):

@@ -47,7 +47,7 @@ INTEGERS = {
 }
 FLOATS = (F.TYPE_FLOAT, F.TYPE_DOUBLE)
 KEYS = (*INTEGERS, F.TYPE_BOOL, F.TYPE_STRING)
-SIMPLE = (*KEYS, *FLOATS, F.TYPE_BYTES)
+SIMPLE = (*KEYS, *FLOATS, *FLOATS, F.TYPE_BYTES)  # floats twice: they have most rules
 LAYOUT_NUMBERS = {"fixed": 1, "flat": 2, "sparse": 3, "dynamic": 4}
 PROTO2, PROTO3, EDITIONS = "proto2", "proto3", "editions"
 MAX_ID = 8190
@@ -129,6 +129,7 @@ class Building:
 
     draw: Draw
     syntax: str
+    plain: bool
     enums: list[Enum] = field(default_factory=list)
     types: list[Type] = field(default_factory=list)
 
@@ -137,9 +138,9 @@ class Building:
 
 
 @st.composite
-def schemas(draw: Draw) -> RandomSchema:
-    """A schema whose roots YaFF can hold."""
-    building = Building(draw, draw(st.sampled_from([PROTO2, PROTO3, EDITIONS])))
+def schemas(draw: Draw, plain: bool = False) -> RandomSchema:
+    """A schema whose roots YaFF can hold; if ``plain``, most messages are dynamic and without gaps."""
+    building = Building(draw, draw(st.sampled_from([PROTO2, PROTO3, EDITIONS])), plain)
     file = FileDescriptorProto(name="random.proto", package=draw(st.sampled_from(["", "p", "p.q"])))
     file.dependency.append("yaff/proto/options.proto")
     file.syntax = building.syntax
@@ -184,7 +185,8 @@ def add_types(building: Building, file: FileDescriptorProto, prefix: str) -> Non
         else:
             proto, owner = file.message_type.add(), prefix
         proto.name = f"Message{i}"
-        layout = draw(st.sampled_from(["dynamic", "dynamic", "flat", "sparse", "fixed"]))
+        dynamic = ["dynamic"] * (9 if building.plain else 2)
+        layout = draw(st.sampled_from([*dynamic, "flat", "sparse", "fixed"]))
         ignored = i > 0 and building.chance(8)
         type = Type(proto, f"{owner}.{proto.name}", layout, ignored, i > 0 and building.chance(10))
         building.types.append(type)
@@ -202,10 +204,10 @@ class Plan:
 
 def add_fields(building: Building, type: Type, file: FileDescriptorProto) -> None:
     draw = building.draw
-    plans = [Plan(id, "live") for id in draw(ids(type.layout))]
+    plans = [Plan(id, "live") for id in draw(ids("flat" if building.plain else type.layout))]
     ignored_types = [other for other in building.types if other.ignored]
     for plan in plans:
-        if building.chance(8):
+        if building.chance(30 if building.plain else 8):
             plan.role = draw(st.sampled_from(["deprecated", "reserved"]))
         elif ignored_types and type.layout in ("dynamic", "sparse") and building.chance(6):
             plan.role = "ignored"
@@ -237,12 +239,12 @@ def add_fields(building: Building, type: Type, file: FileDescriptorProto) -> Non
 
 def ids(layout: str) -> st.SearchStrategy[list[int]]:
     """Ids of all slots of one message: without gaps where the layout demands it."""
-    dense = st.integers(1, 9).map(lambda count: list(range(1, count + 1)))
+    dense = st.integers(3, 10).map(lambda count: list(range(1, count + 1)))
     if layout in ("fixed", "flat"):
         return dense
-    few = st.sets(st.integers(1, 12), min_size=1, max_size=6)
-    far = st.sets(st.sampled_from([1, 2, 3, 30, 31, 32, 33, 34, 64, 300, MAX_ID]), min_size=1, max_size=6)
-    return st.one_of(dense, dense, few.map(sorted), far.map(sorted))
+    few = st.sets(st.integers(1, 12), min_size=3, max_size=8).map(sorted)
+    far = st.sets(st.sampled_from([1, 2, 3, 31, 32, 33, 34, 300, MAX_ID]), min_size=4, max_size=8).map(sorted)
+    return st.one_of(few, far) if layout == "sparse" else st.one_of(dense, dense, few, far)
 
 
 def add_message_options(building: Building, type: Type, reserved: list[dict[str, int]]) -> None:
@@ -271,7 +273,7 @@ def fill_field(
     if repeated:
         return
     is_message = proto.type == F.TYPE_MESSAGE
-    if type.layout != "fixed" and building.chance(4):
+    if type.layout != "fixed" and building.chance(3):
         join_oneof(building, type, proto, oneofs)
     elif syntax == PROTO2 and building.chance(8):
         proto.label = F.LABEL_REQUIRED
@@ -438,42 +440,48 @@ def fill_map(draw: Draw, held: Any, entry: Any, depth: int) -> None:
 
 
 def values(descriptor: FieldDescriptor) -> st.SearchStrategy[Any]:
-    """Values of one element: extremes, the default and what is near it, and others."""
+    """Values of one element: its edges, and for integers any other."""
     kind = descriptor.type
     if kind in INTEGERS:
+        return st.one_of(st.sampled_from(edges(descriptor)), st.integers(*INTEGERS[kind]))
+    if kind in FLOATS and near_default(descriptor):
+        return st.one_of(st.sampled_from(near_default(descriptor)), st.sampled_from(edges(descriptor)))
+    return st.sampled_from(edges(descriptor))
+
+
+def edges(descriptor: FieldDescriptor) -> list[Any]:
+    """Extremes of one element, its default and what is near it."""
+    kind, default = descriptor.type, descriptor.default_value
+    if kind in INTEGERS:
         low, high = INTEGERS[kind]
-        edges = {0, 1, low, high, high // 2 + 1, descriptor.default_value or 0}
-        return st.one_of(st.sampled_from(sorted(edges)), st.integers(low, high))
+        return sorted({0, 1, low, high, high // 2 + 1, default or 0})
     if kind in FLOATS:
-        return st.sampled_from(float_edges(descriptor))
+        return [*float_edges(kind), *near_default(descriptor)]
     if kind == F.TYPE_BOOL:
-        return st.booleans()
+        return [False, True]
     if kind == F.TYPE_ENUM:
         numbers = sorted({value.number for value in descriptor.enum_type.values})
-        return st.sampled_from(
-            numbers if descriptor.enum_type.is_closed else [*numbers, 7, 2**31 - 1, -(2**31)]
-        )
+        return numbers if descriptor.enum_type.is_closed else [*numbers, 7, 2**31 - 1, -(2**31)]
     if kind == F.TYPE_STRING:
         texts = ["", "a", "a\0", "aa", "Z", "~", "\x7f", "caf\u00e9", "\U0001d11e", "x" * 40, "\0"]
-        if isinstance(descriptor.default_value, str):
-            texts.append(descriptor.default_value)
-        return st.sampled_from(texts)
+        return [*texts, default] if isinstance(default, str) else texts
     blobs = [b"", b"\0", b"\xff\xfe", b"a", b"x" * 300]
-    if isinstance(descriptor.default_value, bytes):
-        blobs.append(descriptor.default_value)
-    return st.sampled_from(blobs)
+    return [*blobs, default] if isinstance(default, bytes) else blobs
 
 
-def float_edges(descriptor: FieldDescriptor) -> list[float]:
-    edges = [0.0, -0.0, 1.0, -1.5, math.inf, -math.inf, math.nan, 1e-9]
-    narrow = descriptor.type == F.TYPE_FLOAT
-    edges += [3.4028234663852886e38, 1e-45] if narrow else [1.7976931348623157e308, 5e-324]
-    edges.append(struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_2000_0000))[0])  # another quiet NaN
+def float_edges(kind: int) -> list[float]:
+    other_nan = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_2000_0000))[0]  # quiet, with other bits
+    extremes = [3.4028234663852886e38, 1e-45] if kind == F.TYPE_FLOAT else [1.7976931348623157e308, 5e-324]
+    return [0.0, -0.0, 1.0, -1.5, math.inf, -math.inf, math.nan, 1e-9, other_nan, *extremes]
+
+
+def near_default(descriptor: FieldDescriptor) -> list[float]:
+    """The default of a float, what it's rounded to, their negatives, and neighbours."""
     default = descriptor.default_value
-    if isinstance(default, float):
-        edges += [default, -default]
-        if math.isfinite(default):
-            rounded = float(f"{default:f}")
-            ulp = abs(rounded) * (2.0**-23 if narrow else 2.0**-52)
-            edges += [rounded, -rounded, rounded + ulp, rounded + 2 * ulp]
-    return edges
+    if not isinstance(default, float) or not descriptor.has_default_value:
+        return []
+    if not math.isfinite(default):
+        return [default, -default]
+    rounded = float(f"{default:f}")
+    ulp = abs(rounded) * (2.0**-23 if descriptor.type == F.TYPE_FLOAT else 2.0**-52)
+    return [default, -default, rounded, -rounded, rounded + ulp, rounded - ulp, rounded + 2 * ulp]

@@ -120,3 +120,15 @@ def test_size_of_a_removed_field_is_needed() -> None:
         reader.decode(buffer)
     with pytest.raises(yj.VerifyError):
         reader.view(buffer)
+
+
+def test_first_of_equal_keys_counts() -> None:
+    """A list that became a map may have a key twice."""
+    schema = golden_schema(None)
+    pairs = [{"key": "a", "value": 1}, {"key": "b", "value": 2}, {"key": "a", "value": 3}]
+    buffer = schema["golden.evo2.MapSide"].encode({"m": pairs})
+    reader = schema["golden.evo1.MapSide"]
+    assert dict(reader.decode(buffer).m) == {"a": 1, "b": 2}
+    assert reader.view(buffer).m["a"] == 1
+    assert wire(reader.view(buffer).to_message()) == wire(reader.decode(buffer))
+    check_view(reader.view(buffer), reader.decode(buffer))
