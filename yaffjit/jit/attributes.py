@@ -6,7 +6,7 @@ What protobuf raises for a wrong name is a compile error here, with the same wor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from llvmlite import ir
@@ -25,7 +25,7 @@ from yaffjit.errors import near_names
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I64
 from yaffjit.jit.truth import has_truth
-from yaffjit.jit.types import MessageViewType, OneofType, message_type, unavailable, value_type
+from yaffjit.jit.types import MessageViewType, OneofType, form, message_type, unavailable, value_type
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
 
@@ -41,10 +41,19 @@ def widen(builder: ir.IRBuilder, f: FieldPlan, value: ir.Value) -> ir.Value:
     return builder.zext(value, I64) if signless else builder.sext(value, I64)
 
 
+# (context, builder, message's plan, field, pointer to the message, owner) -> native value
+ReadField = Callable[[Any, ir.IRBuilder, MessagePlan, FieldPlan, ir.Value, ir.Value], ir.Value]
+# How fields that aren't numbers or messages are read, by `types.form`: their packages enter it here.
+field_readers: dict[str, ReadField] = {}
+
+
 def read_field(
     context: Any, builder: ir.IRBuilder, mp: MessagePlan, f: FieldPlan, message: ir.Value, owner: ir.Value
 ) -> ir.Value:
     """The native value of a field of the message at a pointer."""
+    read = field_readers.get(form(f))
+    if read is not None:
+        return read(context, builder, mp, f, message, owner)
     if f.kind != "message":
         return widen(builder, f, yaff.scalar(builder, mp, f, message))
     made = cgutils.create_struct_proxy(message_type(mp.child(f)))(context, builder)

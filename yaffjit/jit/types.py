@@ -6,6 +6,7 @@ bytes alive. An absent message is the null pointer, and all getters read it as t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from numba.core import types
@@ -22,11 +23,16 @@ __all__ = [
     "PathsType",
     "RecordsIteratorType",
     "RecordsType",
+    "field_types",
+    "form",
     "message_type",
     "records_type",
     "unavailable",
     "value_type",
 ]
+
+# Types of fields that aren't numbers or messages, by `form`: their packages enter them here.
+field_types: dict[str, Callable[[MessagePlan, FieldPlan], types.Type | None]] = {}
 
 _UINT64_KINDS = ("uint64", "fixed64")
 _FLOAT_KINDS = ("float", "double")
@@ -141,11 +147,25 @@ def _once(cls: type[PlanType], mp: MessagePlan) -> PlanType:
     return made
 
 
+def form(f: FieldPlan) -> str:
+    """What a field is besides its kind: "map", "repeated", "text" (string and bytes), "message" or "number"."""
+    if f.is_map:
+        return "map"
+    if f.repeated:
+        return "repeated"
+    if f.kind in ("string", "bytes"):
+        return "text"
+    return "message" if f.kind == "message" else "number"
+
+
 def value_type(mp: MessagePlan, f: FieldPlan) -> types.Type | None:
     """The type that reading a field gives in jitted code, or None if it can't be read there.
 
     Numbers are widened as Python would: to int64, float64; uint64 and fixed64 are exact unsigned integers.
     """
+    make = field_types.get(form(f))
+    if make is not None:
+        return make(mp, f)
     if f.repeated or f.kind in ("string", "bytes"):
         return None
     if f.kind == "message":
