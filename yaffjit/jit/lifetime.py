@@ -137,7 +137,8 @@ def _describe(typ: types.Type) -> str:
 
 
 def _name(borrowed: Any) -> str:
-    return f"{borrowed.what} of {borrowed.mp.full_name}"
+    mp = getattr(borrowed, "mp", None)  # text isn't of a message type
+    return borrowed.what if mp is None else f"{borrowed.what} of {mp.full_name}"
 
 
 def _refusal(typ: types.Type) -> str | None:

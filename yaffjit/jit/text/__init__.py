@@ -1,0 +1,10 @@
+"""String and bytes fields in jitted code: as Python's str and bytes, without copying them."""
+
+from __future__ import annotations
+
+from yaffjit.jit.text import boxing, fields
+from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, bytes_type, text_at, text_type
+
+__all__ = ["BytesType", "TextLikeType", "TextType", "bytes_type", "text_at", "text_type"]
+
+del boxing, fields  # imported for what they register

@@ -1,0 +1,197 @@
+"""The numba types of text and bytes that lie in a message, and how a field becomes one.
+
+A value is a pointer to UTF-8 or plain bytes, their number, and the borrowed owner; nothing is copied. To
+numba a text is to ``unicode_type`` what a literal string is: wherever numba needs one of its own strings, one
+is made (`keep`), so what containers hold is always a copy of theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models, register_default
+from numba.core.imputils import lower_cast
+from numba.core.typeconv import Conversion
+
+from yaffjit.jit.types import BorrowedType
+from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
+from yaffjit.jit.keys import source_hash
+
+__all__ = [
+    "BytesType",
+    "TextLikeType",
+    "TextType",
+    "bytes_type",
+    "constant_text",
+    "numba_bytes",
+    "text_at",
+    "text_type",
+]
+
+numba_bytes = types.Bytes(types.uint8, 1, "C", readonly=True)
+
+
+class TextLikeType(BorrowedType, types.IterableType, types.Hashable):
+    """What text and bytes have in common.
+
+    Args:
+        sources: the hash of our sources that a cached function was compiled from; it's in the name, so that
+            functions of another version of ours aren't taken.
+    """
+
+    label: str
+    what = "a text"
+    instead = "keep a copy, str(x), instead"
+
+    def __init__(self, sources: str = "") -> None:
+        self.sources = sources or source_hash()
+        super().__init__(name=f"{self.label}[#{self.sources}]")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.sources,)
+
+    @property
+    def iterator_type(self) -> types.IteratorType:
+        return TextIteratorType(self)
+
+
+class TextType(TextLikeType):
+    """A string field's value: UTF-8, which unverified data may break."""
+
+    label = "text"
+
+    def __unliteral__(self) -> types.Type:
+        return types.unicode_type
+
+    def unify(self, context: Any, other: types.Type) -> types.Type | None:
+        return self if isinstance(other, types.StringLiteral) else None
+
+    def can_convert_to(self, context: Any, other: types.Type) -> Conversion | None:
+        return Conversion.safe if isinstance(other, types.UnicodeType) else None
+
+    def can_convert_from(self, context: Any, other: types.Type) -> Conversion | None:
+        return Conversion.safe if isinstance(other, types.StringLiteral) else None
+
+
+class BytesType(TextLikeType):
+    """A bytes field's value."""
+
+    label = "bytes"
+    what = "a bytes value"
+    instead = "keep a copy, bytes(x), instead"
+
+    def __unliteral__(self) -> types.Type:
+        return numba_bytes
+
+    def can_convert_to(self, context: Any, other: types.Type) -> Conversion | None:
+        return Conversion.safe if isinstance(other, types.Bytes) else None
+
+
+class TextIteratorType(BorrowedType, types.IteratorType):
+    """Over the characters of a text, or the numbers of bytes."""
+
+    what = "an iterator over text"
+    instead = "keep the text instead"
+
+    def __init__(self, text: TextLikeType) -> None:
+        self.text = text
+        super().__init__(name=f"iterator of {text.name}")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.text,)
+
+    @property
+    def yield_type(self) -> types.Type:
+        return types.int64 if isinstance(self.text, BytesType) else self.text
+
+
+text_type = TextType()
+bytes_type = BytesType()
+
+_MEMBERS = [
+    ("pointer", types.voidptr),  # never null
+    ("nbytes", types.int64),
+    ("owner", types.voidptr),  # null for literals and defaults
+]
+
+
+@register_default(TextType)
+@register_default(BytesType)
+class TextModel(models.StructModel):
+    def __init__(self, manager: Any, numba_type: types.Type) -> None:
+        super().__init__(manager, numba_type, _MEMBERS)
+
+
+@register_default(TextIteratorType)
+class TextIteratorModel(models.StructModel):
+    def __init__(self, manager: Any, numba_type: types.Type) -> None:
+        super().__init__(manager, numba_type, [*_MEMBERS, ("at", types.EphemeralPointer(types.int64))])
+
+
+def constant_bytes(builder: ir.IRBuilder, raw: bytes, counted: bool = False) -> ir.Value:
+    """A pointer to bytes that are part of the machine code.
+
+    Args:
+        counted: their number comes first, as in a message.
+    """
+    data = len(raw).to_bytes(4, "little") + raw if counted else raw
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    symbol = f"yaffjit.bytes.{digest}"
+    found = builder.module.globals.get(symbol)
+    if found is None:
+        array = ir.ArrayType(I8, len(data))
+        found = ir.GlobalVariable(builder.module, array, symbol)
+        found.initializer = ir.Constant(array, bytearray(data))
+        found.global_constant = True
+        found.linkage = "linkonce_odr"
+    return builder.bitcast(found, POINTER)
+
+
+def make_text(
+    context: Any,
+    builder: ir.IRBuilder,
+    typ: TextLikeType,
+    pointer: ir.Value,
+    nbytes: ir.Value,
+    owner: ir.Value,
+) -> ir.Value:
+    """A native value of its three members."""
+    made = cgutils.create_struct_proxy(typ)(context, builder)
+    made.pointer, made.nbytes, made.owner = pointer, nbytes, owner
+    return made._getvalue()
+
+
+def constant_text(context: Any, builder: ir.IRBuilder, typ: TextLikeType, value: str | bytes) -> ir.Value:
+    """A native value for a constant."""
+    raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+    return make_text(context, builder, typ, constant_bytes(builder, raw), I64(len(raw)), NULL)
+
+
+def text_at(
+    context: Any,
+    builder: ir.IRBuilder,
+    typ: TextLikeType,
+    target: ir.Value,
+    owner: ir.Value,
+    default: str | bytes = b"",
+    frozen: bool = True,
+) -> ir.Value:
+    """The text or bytes whose count of bytes is at ``target``; the default where that's null."""
+    raw = default if isinstance(default, bytes) else default.encode("utf-8")
+    absent = builder.icmp_unsigned("==", target, NULL)
+    start = builder.select(absent, constant_bytes(builder, raw, counted=True), target)
+    count = builder.load(builder.bitcast(start, I32.as_pointer()), align=1)
+    if frozen:
+        count.set_metadata("invariant.load", builder.module.add_metadata([]))
+    pointer = builder.gep(start, [I64(4)], inbounds=True)
+    return make_text(context, builder, typ, pointer, builder.zext(count, I64), owner)
+
+
+@lower_cast(types.StringLiteral, TextType)
+def _from_literal(
+    context: Any, builder: ir.IRBuilder, source: types.StringLiteral, target: TextType, value: ir.Value
+) -> ir.Value:
+    return constant_text(context, builder, target, source.literal_value)
