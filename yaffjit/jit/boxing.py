@@ -98,15 +98,11 @@ def _unbox_records(records: RecordsType, obj: ir.Value, c: Any) -> NativeValue:
 def _box_view(view: MessageViewType, value: ir.Value, c: Any) -> ir.Value:
     b, api = c.builder, c.pyapi
     native = cgutils.create_struct_proxy(view)(c.context, b, value)
-    held = cgutils.alloca_once_value(b, api.borrow_none())
-    with b.if_then(cgutils.is_not_null(b, native.owner)):
-        # The third word of a record is the Python object that it was made for.
-        words = b.bitcast(native.owner, api.pyobj.as_pointer())
-        b.store(b.load(b.gep(words, [I64(2)])), held)
-    function = _constant(c, box_view)
-    key = _constant(c, (view.mp.fingerprint, view.mp.full_name))
+    held = get_held(c, native.owner)
+    function = constant(c, box_view)
+    key = constant(c, (view.mp.fingerprint, view.mp.full_name))
     address = api.long_from_ulonglong(b.ptrtoint(native.pointer, I64))
-    result = api.call_function_objargs(function, [key, address, b.load(held)])
+    result = api.call_function_objargs(function, [key, address, held])
     for obj in (function, key, address):
         api.decref(obj)
     return result
@@ -121,13 +117,24 @@ def _box_records(records: RecordsType, value: ir.Value, c: Any) -> ir.Value:
     return c.pyapi.get_null_object()
 
 
-def _constant(c: Any, value: object) -> ir.Value:
+def constant(c: Any, value: object) -> ir.Value:
     """A new reference to a Python object that can be pickled."""
     if c.env_manager is None:
         return c.pyapi.unserialize(c.pyapi.serialize_object(value))
-    constant = c.env_manager.read_const(c.env_manager.add_const(value))
-    c.pyapi.incref(constant)
-    return constant
+    known = c.env_manager.read_const(c.env_manager.add_const(value))
+    c.pyapi.incref(known)
+    return known
+
+
+def get_held(c: Any, owner: ir.Value) -> ir.Value:
+    """The `Held` of a native owner, None for a null one; a borrowed reference."""
+    b = c.builder
+    held = cgutils.alloca_once_value(b, c.pyapi.borrow_none())
+    with b.if_then(cgutils.is_not_null(b, owner)):
+        # The third word of a record is the Python object that it was made for.
+        words = b.bitcast(owner, c.pyapi.pyobj.as_pointer())
+        b.store(b.load(b.gep(words, [I64(2)])), held)
+    return b.load(held)
 
 
 def box_view(key: tuple[str, str], address: int, held: Held | None) -> View:
@@ -140,14 +147,14 @@ def box_view(key: tuple[str, str], address: int, held: Held | None) -> View:
             default instance.
     """
     owner = held.owner() if held is not None else None
-    cls = _view_class(key, owner.plan if owner is not None else None)
+    cls = view_class_of(key, owner.plan if owner is not None else None)
     if not address:
         return cls._default()
     assert owner is not None
     return cls(owner.data, address - owner.address, owner)
 
 
-def _view_class(key: tuple[str, str], plan: Plan | None) -> type[View]:
+def view_class_of(key: tuple[str, str], plan: Plan | None) -> type[View]:
     """The class that a result has: that of the owner's own schema, if this has an equal message."""
     cls: type[View] | None = plan.memo.get(key) if plan is not None else None
     if cls is None:

@@ -1,0 +1,160 @@
+"""Length, truth, indices, slices and iteration of repeated fields in jitted code."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, ClassVar
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import NumbaTypeError
+from numba.core.imputils import RefType, iternext_impl, lower_builtin
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
+from numba.cpython.slicing import fix_slice, guard_invalid_slice
+
+from yaffjit.jit.emit.outline import I64
+from yaffjit.jit.repeated.elements import Elements
+from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
+from yaffjit.jit.truth import has_truth
+
+
+class Typing(AbstractTemplate):
+    """A rule that comes before numba's own."""
+
+    metadata: ClassVar[dict[str, str]] = {"target": "cpu"}
+
+
+@infer_global(len)
+class _Len(Typing):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        if len(args) == 1 and isinstance(args[0], RepeatedType):
+            return signature(types.intp, args[0])
+        return None
+
+
+@lower_builtin(len, RepeatedType)
+def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    return Elements(context, builder, sig.args[0], args[0]).count
+
+
+@has_truth(RepeatedType)
+def _is_true(context: Any, builder: ir.IRBuilder, repeated: Any, value: ir.Value) -> ir.Value:
+    return builder.icmp_signed("!=", Elements(context, builder, repeated, value).count, I64(0))
+
+
+@infer_global(operator.getitem)
+class _GetItem(Typing):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        repeated, index = args
+        if not isinstance(repeated, RepeatedType):
+            return None
+        if isinstance(index, (types.Integer, types.Boolean, types.IntEnumMember)):
+            return signature(repeated.element, repeated, types.intp)
+        if isinstance(index, types.SliceType):
+            bounds = types.slice3_type if index.has_step else types.slice2_type
+            return signature(repeated.sliced(), repeated, bounds)
+        if getattr(index, "name", "") == "uint64_exact":
+            return None  # it has a rule of its own, which comes back here
+        raise NumbaTypeError(f"list indices must be integers: {repeated.place()} is indexed by {index}")
+
+
+@lower_builtin(operator.getitem, RepeatedType, types.Integer)
+def _get_element(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    elements = Elements(context, builder, sig.args[0], args[0])
+    index, count = args[1], elements.count
+    index = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
+    with builder.if_then(builder.icmp_unsigned(">=", index, count), likely=False):
+        context.call_conv.return_user_exc(builder, IndexError, ("list index out of range",))
+    return elements.at(index)
+
+
+@lower_builtin(operator.getitem, RepeatedType, types.SliceType)
+def _get_slice(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    elements = Elements(context, builder, sig.args[0], args[0])
+    bounds = context.make_helper(builder, sig.args[1], value=args[1])
+    guard_invalid_slice(context, builder, sig.args[1], bounds)
+    fix_slice(builder, bounds, elements.count)
+    return make_part(
+        context,
+        builder,
+        sig.return_type,
+        elements,
+        bounds.start,
+        bounds.step,
+        _slice_length(builder, bounds),
+    )
+
+
+def _slice_length(builder: ir.IRBuilder, bounds: Any) -> ir.Value:
+    """How many indices a slice within its array has."""
+    up = builder.icmp_signed(">", bounds.step, I64(0))
+    distance = builder.sub(bounds.stop, bounds.start)
+    distance = builder.select(up, distance, builder.neg(distance))
+    step = builder.select(up, bounds.step, builder.neg(bounds.step))
+    length = builder.udiv(builder.add(distance, builder.sub(step, I64(1))), step)
+    return builder.select(builder.icmp_signed(">", distance, I64(0)), length, I64(0))
+
+
+def make_part(
+    context: Any,
+    builder: ir.IRBuilder,
+    typ: RepeatedType,
+    elements: Elements,
+    start: ir.Value,
+    step: ir.Value,
+    count: ir.Value,
+) -> ir.Value:
+    """``count`` of the elements, from index ``start`` on, each ``step`` after the one before."""
+    made = cgutils.create_struct_proxy(typ)(context, builder)
+    made.pointer, made.owner, made.count = elements.pointer, elements.owner, count
+    made.first = builder.add(elements.first, builder.mul(start, elements.step))
+    made.step = builder.mul(elements.step, step)
+    return made._getvalue()
+
+
+@lower_builtin("getiter", RepeatedType)
+def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    return _iterator(context, builder, sig.return_type, Elements(context, builder, sig.args[0], args[0]))
+
+
+def _iterator(
+    context: Any, builder: ir.IRBuilder, typ: RepeatedIteratorType, elements: Elements
+) -> ir.Value:
+    made = cgutils.create_struct_proxy(typ)(context, builder)
+    made.pointer, made.count, made.owner = elements.pointer, elements.count, elements.owner
+    if typ.repeated.part:
+        made.first, made.step = elements.first, elements.step
+    index = cgutils.alloca_once_value(builder, I64(0))
+    builder.store(I64(0), index)
+    made.index = index
+    return made._getvalue()
+
+
+@lower_builtin("iternext", RepeatedIteratorType)
+@iternext_impl(RefType.BORROWED)
+def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value], result: Any) -> None:
+    iterator: RepeatedIteratorType = sig.args[0]
+    native = cgutils.create_struct_proxy(iterator)(context, builder, args[0])
+    index = builder.load(native.index)
+    inside = builder.icmp_signed("<", index, native.count)
+    result.set_valid(inside)
+    with builder.if_then(inside):
+        result.yield_(Elements.of(context, builder, iterator.repeated, native).at(index))
+        builder.store(builder.add(index, I64(1)), native.index)
+
+
+@infer_global(reversed)
+class _Reversed(Typing):
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        if len(args) == 1 and isinstance(args[0], RepeatedType) and not kws:
+            return signature(args[0].sliced().iterator_type, args[0])
+        return None
+
+
+@lower_builtin(reversed, RepeatedType)
+def _reversed(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    iterator: RepeatedIteratorType = sig.return_type
+    elements = Elements(context, builder, sig.args[0], args[0])
+    last = builder.sub(elements.count, I64(1))
+    part = make_part(context, builder, iterator.repeated, elements, last, I64(-1), elements.count)
+    return _iterator(context, builder, iterator, Elements(context, builder, iterator.repeated, part))

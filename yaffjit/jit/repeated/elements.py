@@ -1,0 +1,159 @@
+"""Arrays of repeated fields as LLVM: where they are, how many elements there are, and each element.
+
+Source: sections 3 and 6 of format/yaff.md. Requires: the message is well-formed (verified).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from yaffjit.jit.attributes import field_readers, widen
+from yaffjit.jit.emit import yaff
+from yaffjit.jit.emit.outline import I32, I64, NULL, POINTER, Body, call_outlined
+from yaffjit.jit.repeated.type import RepeatedType, one_of, repeated_type
+from yaffjit.jit.text.type import text_at
+from yaffjit.plan.model import OFFSET_WIDTH, FieldPlan, MessagePlan
+
+_COUNT_WIDTH = 4
+
+
+def read_repeated(
+    context: Any, builder: ir.IRBuilder, mp: MessagePlan, f: FieldPlan, message: ir.Value, owner: ir.Value
+) -> ir.Value:
+    """The native value of a repeated field of the message at a pointer."""
+    array = yaff.reference(builder, mp, f, message)
+    made = cgutils.create_struct_proxy(repeated_type(mp, f))(context, builder)
+    made.pointer = _first_element(builder, array)
+    made.count = _count(builder, array)
+    made.owner = owner
+    return made._getvalue()
+
+
+def _first_element(builder: ir.IRBuilder, array: ir.Value) -> ir.Value:
+    def emit(body: Body) -> None:
+        array = body.args[0]
+        body.return_unless(body.builder.icmp_unsigned("!=", array, NULL), NULL)
+        body.builder.ret(body.at(array, _COUNT_WIDTH))
+
+    return call_outlined(builder, "elements", "", POINTER, [array], emit, frozen=True)
+
+
+def _count(builder: ir.IRBuilder, array: ir.Value) -> ir.Value:
+    def emit(body: Body) -> None:
+        array = body.args[0]
+        body.return_unless(body.builder.icmp_unsigned("!=", array, NULL), I64(0))
+        body.builder.ret(body.builder.zext(body.load(array, 0, I32), I64))
+
+    return call_outlined(builder, "count", "", I64, [array], emit, frozen=True)
+
+
+class Elements:
+    """The elements of a native repeated value, counted from its own first.
+
+    Attributes:
+        typ: the value's type.
+        count: how many there are, as an i64.
+        pointer: to the array's first element, null if the field is absent.
+        first, step: which of the array's elements these are.
+        owner: of the bytes.
+    """
+
+    def __init__(self, context: Any, builder: ir.IRBuilder, typ: RepeatedType, value: ir.Value) -> None:
+        self._set(context, builder, typ, cgutils.create_struct_proxy(typ)(context, builder, value))
+
+    @classmethod
+    def of(cls, context: Any, builder: ir.IRBuilder, typ: RepeatedType, native: Any) -> Elements:
+        """Of a value's members."""
+        made = cls.__new__(cls)
+        made._set(context, builder, typ, native)
+        return made
+
+    def _set(self, context: Any, builder: ir.IRBuilder, typ: RepeatedType, native: Any) -> None:
+        self._context = context
+        self._builder = builder
+        self.typ = typ
+        self.count: ir.Value = native.count
+        self.pointer: ir.Value = native.pointer
+        self.owner: ir.Value = native.owner
+        self.first: ir.Value = native.first if typ.part else I64(0)
+        self.step: ir.Value = native.step if typ.part else I64(1)
+
+    @property
+    def type(self) -> types.Type:
+        """The numba type of an element."""
+        return self.typ.element
+
+    def at(self, index: ir.Value) -> ir.Value:
+        """The native value of the element at ``index``; requires ``0 <= index < count``."""
+        if self.typ.part:
+            b = self._builder
+            index = b.add(self.first, b.mul(index, self.step))
+        return _read_element(self._context, self._builder, self.typ, self.pointer, index, self.owner)
+
+
+def _read_element(
+    context: Any,
+    builder: ir.IRBuilder,
+    typ: RepeatedType,
+    pointer: ir.Value,
+    index: ir.Value,
+    owner: ir.Value,
+) -> ir.Value:
+    """The native value of an element of the array whose first element is at a pointer."""
+    one = typ.one
+    if one.is_scalar:
+        return widen(builder, one, _scalar(builder, one, pointer, index))
+    target = _inlined(builder, one, pointer, index) if one.inlined else _offset(builder, pointer, index)
+    element: Any = typ.element
+    if one.kind != "message":
+        return text_at(context, builder, element, target, owner)
+    made = cgutils.create_struct_proxy(element)(context, builder)
+    made.pointer, made.owner = target, owner
+    return made._getvalue()
+
+
+def _scalar(builder: ir.IRBuilder, one: FieldPlan, pointer: ir.Value, index: ir.Value) -> ir.Value:
+    stored = yaff.stored_type(one)
+
+    def emit(body: Body) -> None:
+        at = body.builder.mul(body.args[1], I64(one.width))
+        body.builder.ret(body.load(body.args[0], at, stored))
+
+    return call_outlined(builder, "element", one.width, stored, [pointer, index], emit, frozen=True)
+
+
+def _inlined(builder: ir.IRBuilder, one: FieldPlan, pointer: ir.Value, index: ir.Value) -> ir.Value:
+    return builder.gep(pointer, [builder.mul(index, I64(one.width))], inbounds=True)
+
+
+def _offset(builder: ir.IRBuilder, pointer: ir.Value, index: ir.Value) -> ir.Value:
+    """What the offset at ``index`` leads to; offsets count from the first of them."""
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        offset = body.load(body.args[0], b.mul(body.args[1], I64(OFFSET_WIDTH)), I32)
+        b.ret(body.at(body.args[0], b.zext(offset, I64)))
+
+    return call_outlined(builder, "element_at", OFFSET_WIDTH, POINTER, [pointer, index], emit, frozen=True)
+
+
+def search(
+    builder: ir.IRBuilder,
+    count: ir.Value,
+    test: Callable[[ir.Value], ir.Value],
+    start: ir.Value | None = None,
+) -> ir.Value:
+    """The first index in ``start..count`` for which ``test(index)`` gives a true i1, else -1."""
+    found = cgutils.alloca_once_value(builder, I64(-1))
+    builder.store(I64(-1), found)
+    with cgutils.for_range(builder, count, start=start) as loop, builder.if_then(test(loop.index)):
+        builder.store(loop.index, found)
+        loop.do_break()
+    return builder.load(found)
+
+
+field_readers["repeated"] = read_repeated
