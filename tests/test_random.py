@@ -65,12 +65,14 @@ def test_decode(data: st.DataObject) -> None:
     loaded = load(schema)
     for _ in range(3):
         root, message = draw_root(data, schema)
-        buffer = written(message, data.draw(LAYOUTS))
+        layout = data.draw(LAYOUTS)
+        buffer = written(message, layout)
         if buffer is not None:
             loaded[root].verify(buffer)
-            decoded = wire(loaded[root].decode(buffer))
-            assert decoded == wire(spec.read(message.DESCRIPTOR, buffer))
-            assert decoded == wire(spec.carried(message))
+            decoded = loaded[root].decode(buffer)
+            assert wire(decoded) == wire(spec.read(message.DESCRIPTOR, buffer))
+            assert wire(decoded) == wire(spec.carried(message))
+            assert loaded[root].encode(decoded, layout=layout).hex() == buffer.hex()
 
 
 @given(st.data())
@@ -79,11 +81,13 @@ def test_view(data: st.DataObject) -> None:
     loaded = load(schema)
     for _ in range(2):
         root, message = draw_root(data, schema)
-        buffer = written(message, data.draw(LAYOUTS))
+        layout = data.draw(LAYOUTS)
+        buffer = written(message, layout)
         if buffer is not None:
             view = loaded[root].view(buffer)
             check_view(view, spec.carried(message))
             assert wire(view.to_message()) == wire(loaded[root].decode(buffer))
+            assert loaded[root].encode(view, layout=layout).hex() == buffer.hex()
 
 
 @given(st.data())

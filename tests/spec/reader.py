@@ -7,7 +7,6 @@ closed enum, several members of one oneof and text that isn't UTF-8 are dealt wi
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor
@@ -96,20 +95,21 @@ class Reader:
                 continue
             slot_at, present = slot
             if field.is_scalar:
-                held = self.scalar(layout, field, at, slot_at)
-                if present if field.explicit else any(field.pack(held)):
-                    wire += scalar_wire(field, held)
+                bits = self.scalar(layout, field, at, slot_at)
+                if present if field.explicit else any(bits):
+                    wire += scalar_wire(field, bits)
             else:
                 offset = u32(self.data, slot_at)
                 if present and offset:
                     wire += self.out_of_line(field, at + offset)
         return wire
 
-    def scalar(self, layout: Layout, field: LiveField, at: int, slot_at: int) -> Any:
+    def scalar(self, layout: Layout, field: LiveField, at: int, slot_at: int) -> bytes:
+        """The bits of the value."""
         width = layout.slots[field.id]
         slot = self.data[slot_at : slot_at + width]
         sparse = layout.kind != FIXED and not u16(self.data, at) & 0x8000
-        return field.unpack(slot) if sparse else field.unpack(xor(slot, field.pack(field.default)))
+        return slot if sparse else xor(slot, field.pack(field.default))
 
     def out_of_line(self, field: LiveField, at: int) -> bytes:
         if field.is_map:
@@ -144,7 +144,7 @@ class Reader:
                 wire += message_wire(field, self.message(field.descriptor.message_type, element_at))
             else:
                 width = slot_width(field.descriptor.type, False)
-                wire += scalar_wire(field, field.unpack(self.data[element_at : element_at + width]))
+                wire += scalar_wire(field, self.data[element_at : element_at + width])
         return wire
 
     def map(self, field: LiveField, at: int) -> bytes:
@@ -180,15 +180,16 @@ def varint(number: int) -> bytes:
     return data + bytes([number])
 
 
-def scalar_wire(field: LiveField, held: Any) -> bytes:
+def scalar_wire(field: LiveField, bits: bytes) -> bytes:
     type = field.descriptor.type
-    if type in (F.TYPE_SINT32, F.TYPE_SINT64):
-        return tag(field, wire_format.WIRETYPE_VARINT) + varint(wire_format.ZigZagEncode(held))
     if type in (F.TYPE_FIXED32, F.TYPE_SFIXED32, F.TYPE_FLOAT):
-        return tag(field, wire_format.WIRETYPE_FIXED32) + field.pack(held)
+        return tag(field, wire_format.WIRETYPE_FIXED32) + bits
     if type in (F.TYPE_FIXED64, F.TYPE_SFIXED64, F.TYPE_DOUBLE):
-        return tag(field, wire_format.WIRETYPE_FIXED64) + field.pack(held)
-    return tag(field, wire_format.WIRETYPE_VARINT) + varint(int(held))
+        return tag(field, wire_format.WIRETYPE_FIXED64) + bits
+    number = field.unpack(bits)
+    if type in (F.TYPE_SINT32, F.TYPE_SINT64):
+        number = wire_format.ZigZagEncode(number)
+    return tag(field, wire_format.WIRETYPE_VARINT) + varint(int(number))
 
 
 def text_wire(field: LiveField, data: bytes) -> bytes:
