@@ -236,7 +236,7 @@ def _byte_view(buf: Any) -> bytes | memoryview:
         raise ValueError(f"the buffer isn't contiguous: shape {shown.shape}, strides {shown.strides}")
     if not shown.nbytes:
         return b""
-    return shown if shown.format == "B" and shown.ndim == 1 else memoryview(np.frombuffer(shown, np.uint8))
+    return shown if shown.format == "B" and shown.ndim == 1 else np.frombuffer(shown, np.uint8).data
 
 
 def _offsets(offsets: Any) -> NDArray[np.int64]:

@@ -48,7 +48,7 @@ class Chunks:
         self.chunks = tuple(chunks)
         self.rows = sum(len(chunk.offsets) - 1 for chunk in chunks)
         # A memoryview hands out one int three times faster than a numpy array.
-        self._offsets = [memoryview(chunk.offsets) for chunk in chunks]
+        self._offsets = [chunk.offsets.data for chunk in chunks]
         self._table: Int64Array | None = None
         self._owner: Owner | None = None
 
