@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from yaffjit.codec.locate import read_u32
 from yaffjit.plan.model import FieldPlan, MessagePlan
@@ -25,6 +25,9 @@ from yaffjit.view.fields import (
 from yaffjit.view.maps import MapKind, MapView
 from yaffjit.view.repeated import make_repeated
 from yaffjit.view.wellknown import helpers
+
+if TYPE_CHECKING:
+    from yaffjit.view.buffers import Data
 
 _lock = threading.RLock()
 
@@ -184,8 +187,7 @@ def _map(mp: MessagePlan, f: FieldPlan) -> Getter:
     def get(view: View) -> MapView:
         nonlocal kind
         if kind is None:
-            entry = mp.child(f)
-            kind = MapKind(entry, lambda: view_class(entry.child(entry.fields[1])))
+            kind = _map_kind(mp, f)
         at = target(view)
         if at < 0:
             return MapView(_EMPTY_ARRAY, 4, 0, kind, None)
@@ -193,3 +195,19 @@ def _map(mp: MessagePlan, f: FieldPlan) -> Getter:
         return MapView(data, at + 4, read_u32(data, at)[0], kind, view._owner)
 
     return get
+
+
+def make_map(
+    mp: MessagePlan, f: FieldPlan, data: Data = _EMPTY_ARRAY, start: int = 4, count: int = 0, owner: Any = None
+) -> MapView:
+    """A map field whose pairs start at an absolute position; an empty one by default."""
+    return MapView(data, start, count, _map_kind(mp, f), owner)
+
+
+def _map_kind(mp: MessagePlan, f: FieldPlan) -> MapKind:
+    memo, key = mp.plan.memo, ("view.map", f.message)
+    known: MapKind | None = memo.get(key)
+    if known is None:
+        entry = mp.child(f)
+        known = memo[key] = MapKind(entry, lambda: view_class(entry.child(entry.fields[1])))
+    return known
