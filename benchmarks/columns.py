@@ -18,6 +18,8 @@ from benchmarks.timing import Bar, Race, check_equal
 PATHS = ("id", "price", "state", "stats.clicks", "stats.ctr")
 DTYPES = (np.uint64, np.float64, np.int32, np.uint64, np.float64)
 MAX_EXTRA_BYTES = 5_000_000
+ROWS = 1_000_000
+QUICK_ROWS = 100_000
 
 PRUNED = """
 syntax = "proto3";
@@ -30,7 +32,7 @@ Arrays = list[NDArray[Any]]
 
 
 def races(quick: bool) -> Iterator[Race]:
-    rows = 100_000 if quick else 1_000_000
+    rows = QUICK_ROWS if quick else ROWS
     data = made(rows)
     ready = empty(rows)
     out = dict(zip(PATHS, ready, strict=True))
@@ -82,7 +84,7 @@ def streamed(words: NDArray[np.uint64]) -> np.uint64:
 
 def extra_bytes(quick: bool) -> int:
     """Bytes of memory that filling ready arrays takes beside them, at its peak."""
-    rows = 100_000 if quick else 1_000_000
+    rows = QUICK_ROWS if quick else ROWS
     data = made(rows)
     out = dict(zip(PATHS, empty(rows), strict=True))
     data.records.columns(*PATHS, out=out)

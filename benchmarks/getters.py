@@ -19,6 +19,7 @@ from benchmarks.timing import Bar, Race
 FIELDS = "abcdefghi"
 HOT_ROWS = 4000  # a megabyte: within a core's second cache
 COLD_ROWS = 200_000
+QUICK_ROWS = 20_000
 
 
 @numba.njit
@@ -91,7 +92,7 @@ def races(quick: bool) -> Iterator[Race]:
     with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as folder:
         reader = Reader(Path(folder))
         for layout in ("flat", "sparse"):
-            for heat, rows in (("in cache", HOT_ROWS), ("in memory", 20_000 if quick else COLD_ROWS)):
+            for heat, rows in (("in cache", HOT_ROWS), ("in memory", QUICK_ROWS if quick else COLD_ROWS)):
                 recs, data, offsets, structured = tree(rows, layout)
                 where = f"{layout}, {rows:,} messages {heat}"
                 yield Race(
