@@ -117,9 +117,7 @@ def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     return _iterator(context, builder, sig.return_type, Elements(context, builder, sig.args[0], args[0]))
 
 
-def _iterator(
-    context: Any, builder: ir.IRBuilder, typ: RepeatedIteratorType, elements: Elements
-) -> ir.Value:
+def _iterator(context: Any, builder: ir.IRBuilder, typ: RepeatedIteratorType, elements: Elements) -> ir.Value:
     made = cgutils.create_struct_proxy(typ)(context, builder)
     made.pointer, made.count, made.owner = elements.pointer, elements.count, elements.owner
     if typ.repeated.part:

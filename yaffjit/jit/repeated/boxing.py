@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba.core import cgutils
 from numba.extending import box
 
 from yaffjit.jit.boxing import constant, get_held, view_class_of
@@ -45,9 +44,8 @@ def box_field(key: tuple[str, str, str], held: Held | None, address: int) -> Rep
         held: as for `box_view`.
         address: of the array's first element, 0 for an absent field.
     """
-    from yaffjit.view.repeated import make_repeated
-
     from yaffjit.view.classes import view_class
+    from yaffjit.view.repeated import make_repeated
 
     fingerprint, full_name, name = key
     owner = held.owner() if held is not None else None
@@ -63,6 +61,6 @@ def box_field(key: tuple[str, str, str], held: Held | None, address: int) -> Rep
 def box_part(
     key: tuple[str, str, str], held: Held | None, address: int, first: int, step: int, count: int
 ) -> list[Any]:
-    """The list that a slice of a repeated field is: ``count`` elements from index ``first`` on, by ``step``."""
+    """The list that a slice of a repeated field is: ``count`` elements from index ``first``, by ``step``."""
     field = box_field(key, held, address)
     return [field[first + i * step] for i in range(count)]

@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from yaffjit.jit.attributes import field_readers, widen
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I32, I64, NULL, POINTER, Body, call_outlined
-from yaffjit.jit.repeated.type import RepeatedType, one_of, repeated_type
+from yaffjit.jit.repeated.type import RepeatedType, repeated_type
 from yaffjit.jit.text.type import text_at
 from yaffjit.plan.model import OFFSET_WIDTH, FieldPlan, MessagePlan
 
