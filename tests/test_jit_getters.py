@@ -12,10 +12,9 @@ import jit_kinds
 import numba
 import numpy as np
 import pytest
-from numba.core.errors import TypingError
 
 import yaffjit
-from yaffjit.errors import SchemaError
+from yaffjit.errors import CompileError, SchemaError
 from yaffjit.jit import getter, presence
 
 GOLDEN = Path(__file__).parent / "schemas" / "golden"
@@ -268,8 +267,8 @@ def test_an_exported_buffer_cannot_move() -> None:
 
 
 def refused(function: Any, *args: Any) -> str:
-    """The sentences of a compile error, without numba's own lines."""
-    with pytest.raises(TypingError) as caught:
+    """The sentence of a compile error, with the place."""
+    with pytest.raises(CompileError) as caught:
         numba.njit(function)(*args)
     return str(caught.value)
 
@@ -278,13 +277,6 @@ def refused(function: Any, *args: Any) -> str:
     ("function", "sentence"),
     [
         (lambda m: m.plain_int3, "kinds.Dynamic has no field 'plain_int3' (did you mean 'plain_int32'"),
-        (lambda m: m.text, "text isn't available in jitted code yet: field text of kinds.Dynamic"),
-        (lambda m: m.raw, "bytes aren't available in jitted code yet: field raw of kinds.Dynamic"),
-        (
-            lambda m: m.many,
-            "repeated fields aren't available in jitted code yet: field many of kinds.Dynamic",
-        ),
-        (lambda m: m.pairs, "maps aren't available in jitted code yet: field pairs of kinds.Dynamic"),
         (lambda m: m.HasField("plain_int32"), "Field kinds.Dynamic.plain_int32 does not have presence."),
         (lambda m: m.HasField("many"), "Field kinds.Dynamic.many does not have presence."),
         (
@@ -307,7 +299,7 @@ def test_wrong_names_are_compile_errors(function: Any, sentence: str) -> None:
 def test_a_name_must_be_written_in_the_code() -> None:
     message_type = jit_kinds.message_type("dynamic")
     view = message_type.view(message_type.encode({}))
-    sentence = "HasField() takes a name that is written in the code, not unicode_type"
+    sentence = "HasField() takes a name that is written in the code, not str"
     assert sentence in refused(lambda m, name: m.HasField(name), view, "child")
 
 
@@ -386,7 +378,7 @@ def test_getter_refuses_a_pos_outside_the_data(pos: int) -> None:
 
 def test_getter_takes_contiguous_bytes() -> None:
     get = jit_kinds.message_type("flat").getter("plain_int32")
-    with pytest.raises(TypingError, match="a getter takes a contiguous array of uint8, not array"):
+    with pytest.raises(CompileError, match="a getter takes a contiguous array of uint8, not array"):
         get(np.zeros(100, np.uint8)[::2], 0)
 
 

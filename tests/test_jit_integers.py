@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from yaffjit.errors import CompileTypeError
 from yaffjit.jit.integers import as_exact, as_uint64, uint64_exact
 
 IDS = [2**53 + 1, 2**60 + 1, 2**63 + 5, 2**64 - 1, 0, 10]
@@ -357,7 +358,7 @@ def test_in_arrays_and_typed_lists() -> None:
         expected = [int(v) in container.ravel().tolist() for v in values]
         assert f(values, container) == expected
     assert f(values, numba.typed.List([2**60, 10])) == [False, False, False, False, False, True]
-    with pytest.raises(numba.TypingError):
+    with pytest.raises(CompileTypeError):
         f(values, np.array([2.0**60]))
 
 
@@ -462,9 +463,9 @@ def test_there_and_back_to_numbas_uint64() -> None:
     ],
 )
 def test_what_isnt_given_doesnt_compile(function: Callable[..., Any]) -> None:
-    with pytest.raises(numba.core.errors.NumbaError) as caught:
+    with pytest.raises((CompileTypeError, numba.TypingError)) as caught:
         numba.njit(function)(np.uint64(5))
-    assert "uint64_exact" in str(caught.value)
+    assert "uint64" in str(caught.value)
 
 
 def test_no_operator_makes_a_float_of_integers() -> None:

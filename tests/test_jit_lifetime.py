@@ -19,7 +19,6 @@ import numba
 import numpy as np
 import pytest
 from numba import njit, objmode, prange, types
-from numba.core.errors import NumbaError
 from numba.experimental import jitclass, structref
 from numba.typed import Dict, List
 
@@ -741,7 +740,7 @@ def test_refused(case: Case, sentence: str) -> None:
             case()
         assert str(caught.value) == sentence + place(case)
     assert isinstance(caught.value, TypeError)
-    assert not isinstance(caught.value, NumbaError)
+    assert caught.value.args[0] == sentence  # numba has put no words of its own there
 
 
 @pytest.mark.parametrize("case", LAWFUL, ids=lambda case: case.__name__)

@@ -87,11 +87,67 @@ class RowError(YaffjitError, IndexError):
         return f"row {self.row} is out of range: there are {self.count} rows"
 
 
-class EscapeError(YaffjitError, TypeError):
+class _NumberError(YaffjitError):
+    def __init__(self, text: str, number: int) -> None:
+        Exception.__init__(self, text, number)
+        self.text = text
+        self.number = number
+
+    def __str__(self) -> str:
+        return self.text.replace("{}", str(self.number))
+
+
+class NumberError(_NumberError, ValueError):
+    """A number that isn't allowed where it is; ``text`` has ``{}`` in its place."""
+
+
+class NumberOverflowError(_NumberError, OverflowError):
+    """A result doesn't fit in 64 bits; ``text`` has ``{}`` in the place of a number that it's made of."""
+
+
+class CompileError(YaffjitError):
+    """Jitted code asks for what can't be there: raised while it's compiled, by the sentence first.
+
+    What is raised is a subclass that is also the exception that Python would raise.
+
+    Attributes:
+        text: the sentence.
+        file, line: the place in the user's code, if it's known.
+    """
+
+    def __init__(self, text: str = "", file: str | None = None, line: int | None = None) -> None:
+        Exception.__init__(self, text, file, line)
+        self.text = text
+        self.position = None
+        self.file = file
+        self.line = line
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return self.text
+        return f'{self.text.removesuffix(".")}.\nFile "{self.file}", line {self.line}'
+
+    def _render_traceback_(self) -> list[str]:
+        """What notebooks show: without the compiler's own frames."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class CompileAttributeError(CompileError, AttributeError):
+    """A name isn't there, or a view would be changed."""
+
+
+class CompileValueError(CompileError, ValueError):
+    """A field, oneof or enum is asked for by a name that it hasn't."""
+
+
+class CompileTypeError(CompileError, TypeError):
+    """Values of these types don't go together, or Python has it and jitted code can't."""
+
+
+class EscapeError(CompileTypeError):
     """Jitted code would keep a view, records or an iterator over them longer than their bytes are sure to live.
 
     Raised while a function is compiled; names what can't be kept where, what to keep instead, and the line.
-    It isn't one of numba's errors, which numba would swallow or decorate.
     """
 
 

@@ -5,4 +5,7 @@ from yaffjit.jit import attributes, boxing, lifetime, oneofs, records, repeated,
 from yaffjit.jit.getters import getter, presence
 from yaffjit.jit.types import message_type, records_type
 
+# The last, by its own words.
+from yaffjit.jit import unsupported  # noqa: F401  # isort: skip
+
 __all__ = ["getter", "message_type", "presence", "records_type"]

@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.errors import NumbaAttributeError, NumbaTypeError, NumbaValueError
-from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import (
     AbstractTemplate,
     AttributeTemplate,
@@ -21,9 +20,17 @@ from numba.core.typing.templates import (
     signature,
 )
 
-from yaffjit.errors import near_names
+from yaffjit.errors import (
+    CompileAttributeError,
+    CompileError,
+    CompileTypeError,
+    CompileValueError,
+    near_names,
+)
+from yaffjit.jit import constants, wellknown
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I64
+from yaffjit.jit.refusals import Method, is_probed, refusal, shown
 from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import MessageViewType, OneofType, form, message_type, unavailable, value_type
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
@@ -72,34 +79,72 @@ class MessageAttributes(AttributeTemplate):
         if f is not None:
             found = value_type(mp, f)
             if found is None:
-                raise NumbaTypeError(unavailable(mp, f))
+                raise refusal(CompileTypeError, unavailable(mp, f))
             return found
-        method = _METHODS.get(name)
+        constant = constants.of_message(mp).attribute(name)
+        if constant is not None:
+            return constant
+        method = _METHODS.get(name) or wellknown.method(mp, name)
         if method is not None:
-            return types.BoundFunction(method, view)
-        if name.startswith("__"):
-            return None  # numba asks for some of these by itself
-        _refuse_lost(mp, name)
+            return Method(method, view)
+        _refuse_absent(mp, name)
+        if is_probed() or name.startswith("__"):  # numba asks for some of these by itself
+            return None
+        _refuse_lost(mp, name, CompileAttributeError)
         near = near_names(name, [*mp.by_name, *_METHODS])
-        raise NumbaAttributeError(f"{mp.full_name} has no field {name!r}{near}")
+        raise refusal(CompileAttributeError, f"{mp.full_name} has no field {name!r}{near}")
 
 
-def _refuse_lost(mp: MessagePlan, name: str) -> None:
+def _refuse_lost(mp: MessagePlan, name: str, cls: type[CompileError]) -> None:
     """Say why YaFF doesn't carry a field, if it's a declared one."""
     for field, reason in mp.lost:
         if field == name:
-            raise NumbaAttributeError(f"YaFF doesn't carry field {mp.full_name}.{name}: {reason}")
+            raise refusal(cls, f"YaFF doesn't carry field {mp.full_name}.{name}: {reason}")
+
+
+_OUTSIDE = dict.fromkeys(
+    ("ByteSize", "FindInitializationErrors", "IsInitialized", "SerializePartialToString")
+    + ("SerializeToString", "to_message"),
+    "call it on the Python view, outside",
+)
+_ABSENT = {
+    **_OUTSIDE,
+    "ListFields": "ask HasField of each field that you need",
+}
+_CHANGES = frozenset(
+    ("Clear", "ClearExtension", "ClearField", "CopyFrom", "DiscardUnknownFields", "MergeFrom")
+    + ("MergeFromString", "ParseFromString", "SetInParent")
+)
+
+
+def _refuse_absent(mp: MessagePlan, name: str) -> None:
+    """Say what to do instead, if it's a name that Python views have or explain."""
+    if name in _CHANGES:
+        text = "views are read-only: change a view's to_message() and encode that"
+        raise refusal(CompileAttributeError, text)
+    if name in ("Extensions", "HasExtension"):
+        raise refusal(CompileAttributeError, "views have no extensions: YaFF doesn't carry them")
+    if name == "DESCRIPTOR":
+        text = "isn't available in jitted code: read outside what you need of it, and pass that in"
+        raise refusal(CompileTypeError, f"DESCRIPTOR of {mp.full_name} {text}")
+    instead = _ABSENT.get(name) or wellknown.instead(mp, name)
+    if instead:
+        text = f"{name}() of {mp.full_name} isn't available in jitted code: {instead}"
+        raise refusal(CompileTypeError, text)
 
 
 def _refuse_unknown(mp: MessagePlan, name: str, known: Iterable[str]) -> NoReturn:
     short = mp.full_name.rpartition(".")[2]
-    raise NumbaValueError(f'Protocol message {short} has no "{name}" field{near_names(name, known)}.')
+    text = f'Protocol message {short} has no "{name}" field{near_names(name, known)}.'
+    raise refusal(CompileValueError, text)
 
 
 @lower_getattr_generic(MessageViewType)
 def _get_field(
     context: Any, builder: ir.IRBuilder, view: MessageViewType, value: ir.Value, name: str
 ) -> ir.Value:
+    if name not in view.mp.by_name:
+        return constants.lower_attribute(context, builder, constants.of_message(view.mp), name)
     native = cgutils.create_struct_proxy(view)(context, builder, value)
     return read_field(context, builder, view.mp, view.mp.by_name[name], native.pointer, native.owner)
 
@@ -108,17 +153,17 @@ def presence_target(mp: MessagePlan, name: str) -> FieldPlan | OneofPlan:
     """The field or oneof that ``HasField(name)`` asks about.
 
     Raises:
-        NumbaValueError: in protobuf's words, where there is none or it has no presence.
+        CompileValueError: in protobuf's words, where there is none or it has no presence.
     """
     f = mp.by_name.get(name)
     oneof = next((oneof for oneof in mp.oneofs if oneof.name == name), None)
     if f is not None and f.explicit:
         return f
     if f is not None:
-        raise NumbaValueError(f"Field {mp.full_name}.{name} does not have presence.")
+        raise refusal(CompileValueError, f"Field {mp.full_name}.{name} does not have presence.")
     if oneof is not None:
         return oneof
-    _refuse_lost(mp, name)
+    _refuse_lost(mp, name, CompileValueError)
     known = [*(f.name for f in mp.fields if f.explicit), *(oneof.name for oneof in mp.oneofs)]
     _refuse_unknown(mp, name, known)
 
@@ -128,16 +173,17 @@ def _oneof(mp: MessagePlan, name: str) -> OneofPlan:
     if found is not None:
         return found
     if name in mp.by_name:
-        raise NumbaValueError(f"Expected a oneof name, but got field name {name}.")
+        raise refusal(CompileValueError, f"Expected a oneof name, but got field name {name}.")
     _refuse_unknown(mp, name, [oneof.name for oneof in mp.oneofs])
 
 
 def _literal(method: str, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> str:
     """The name that a method is called with, which the compiler must know."""
     if kws or len(args) != 1:
-        raise NumbaTypeError(f"{method}() takes one name")
+        raise refusal(CompileTypeError, f"{method}() takes one name")
     if not isinstance(args[0], types.StringLiteral):
-        raise NumbaTypeError(f"{method}() takes a name that is written in the code, not {args[0]}")
+        text = f"{method}() takes a name that is written in the code, not {shown(args[0])}"
+        raise refusal(CompileTypeError, text)
     return args[0].literal_value
 
 
@@ -162,6 +208,13 @@ class _WhichOneof(AbstractTemplate):
 
 # protobuf's own methods; a field of such a name hides them, as it does on protobuf's messages.
 _METHODS = {"HasField": _HasField, "WhichOneof": _WhichOneof}
+
+
+@lower_setattr_generic(MessageViewType)
+def _set_field(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any, name: str) -> ir.Value:
+    full_name = sig.args[0].mp.full_name
+    text = f"a view of {full_name} is read-only: change its to_message() and encode that"
+    raise refusal(CompileAttributeError, text)
 
 
 @lower_builtin(_HasField.key, MessageViewType, types.StringLiteral)

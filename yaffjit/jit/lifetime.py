@@ -31,7 +31,8 @@ from numba.core.imputils import lower_constant
 from numba.core.pythonapi import _boxers
 from numba.core.typing.typeof import Purpose, typeof_impl
 
-from yaffjit.errors import EscapeError
+from yaffjit.errors import CompileError, EscapeError
+from yaffjit.jit.refusals import final_class
 from yaffjit.jit.types import BorrowedType
 
 _NUMBA_FOLDER = os.path.join(os.path.dirname(numba.__file__), "")
@@ -207,8 +208,8 @@ def _line(state: Any, name: str) -> tuple[str, int]:
     return found.get("caller") or found.get("unnamed") or (loc.filename, loc.line)
 
 
-def _escape(text: str, line: tuple[str, int] | None = None) -> EscapeError:
-    return EscapeError(text if line is None else f'{text}.\nFile "{line[0]}", line {line[1]}')
+def _escape(text: str, line: tuple[str, int] | None = None) -> CompileError:
+    return final_class(EscapeError)(text, *(line or ()))
 
 
 # ---- the three checks ----
@@ -267,7 +268,7 @@ def _box_generator(typ: Any, value: llvm.Value, c: Any) -> llvm.Value:
 _boxers.functions[types.Generator] = _box_generator
 
 
-def _cant_be_constant(borrowed: Any) -> EscapeError:
+def _cant_be_constant(borrowed: Any) -> CompileError:
     return _escape(
         f"{_name(borrowed)} can't be a global, closure variable or default of a jitted function: "
         "pass it as an argument"

@@ -24,10 +24,12 @@ from numba.core.typing.templates import Signature
 from numba.extending import NativeValue, intrinsic, unbox
 from numba.np.arrayobj import make_array
 
-from yaffjit.errors import SchemaError, near_names
+from yaffjit.errors import CompileTypeError, SchemaError, near_names
 from yaffjit.jit.attributes import widen
+from yaffjit.jit.constants import refuse_disk_cache
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
+from yaffjit.jit.refusals import refusal, shown
 from yaffjit.jit.types import MessageViewType, PathsType, unavailable, value_type
 from yaffjit.plan.model import SCALAR_CODE, FieldPlan, MessagePlan
 
@@ -218,15 +220,15 @@ def read_path(typingctx, data, pos, paths):  # type: ignore[no-untyped-def]
     if not (
         isinstance(data, types.Buffer) and data.ndim == 1 and data.dtype == types.uint8 and data.layout == "C"
     ):
-        raise NumbaTypeError(f"a getter takes a contiguous array of uint8, not {data}")
+        raise refusal(CompileTypeError, f"a getter takes a contiguous array of uint8, not {shown(data)}")
     if not isinstance(pos, types.Integer):
-        raise NumbaTypeError(f"pos is an integer, not {pos}")
+        raise refusal(CompileTypeError, f"pos is an integer, not {shown(pos)}")
     mp = paths.mp
     result: Any = value_type(*resolve(mp, paths.values[0])[-1]) if paths.values else types.boolean
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         array = context.make_array(data)(context, builder, args[0])
-        _refuse_disk_cache(builder)
+        refuse_disk_cache(builder)  # its argument types don't tell the schema
         at = args[1]
         last = builder.sub(array.nitems, I64(4))
         outside = builder.or_(builder.icmp_signed("<", at, I64(0)), builder.icmp_signed(">", at, last))
@@ -242,15 +244,3 @@ def read_path(typingctx, data, pos, paths):  # type: ignore[no-untyped-def]
         return walk.presence(paths.presences[0])
 
     return result(data, types.int64, paths), codegen
-
-
-def _refuse_disk_cache(builder: ir.IRBuilder) -> None:
-    """Keep numba from caching a function on disk whose argument types don't tell the schema.
-
-    Such a cached function would be taken again after the schema has changed.
-    """
-    name = "numba.dynamic.globals.yaffjit.getter"  # what numba looks for
-    if name not in builder.module.globals:
-        mark = ir.GlobalVariable(builder.module, I8, name)
-        mark.initializer = I8(0)
-        mark.linkage = "weak_odr"

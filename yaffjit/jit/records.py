@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from yaffjit.errors import RowError
 from yaffjit.jit.emit.outline import I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
 
@@ -91,13 +92,15 @@ class _GetItem(AbstractTemplate):
         records, index = args
         if not isinstance(records, RecordsType):
             return None
-        if isinstance(index, types.Integer):
+        if types.none in args:  # perhaps an optional row number, when more is known
+            return None
+        if isinstance(getattr(index, "type", index), types.Integer):  # also an optional one
             return signature(message_type(records.mp), records, types.intp)
         if isinstance(index, types.SliceType):
             if index.has_step:
-                raise NumbaTypeError("slices of records have no step in jitted code")
+                return refused_call(args, "slices of records have no step in jitted code")
             return signature(records, records, types.slice2_type)
-        raise NumbaTypeError(f"records are indexed by row numbers and slices, not by {index}")
+        return refused_call(args, f"records are indexed by row numbers and slices, not by {shown(index)}")
 
 
 @njit
