@@ -145,7 +145,7 @@ class CompileTypeError(CompileError, TypeError):
 
 
 class EscapeError(CompileTypeError):
-    """Jitted code would keep a view, records or an iterator over them longer than their bytes are sure to live.
+    """Jitted code would keep a view, records or an iterator longer than their bytes are sure to live.
 
     Raised while a function is compiled; names what can't be kept where, what to keep instead, and the line.
     """

@@ -102,18 +102,27 @@ def _refuse_lost(mp: MessagePlan, name: str, cls: type[CompileError]) -> None:
             raise refusal(cls, f"YaFF doesn't carry field {mp.full_name}.{name}: {reason}")
 
 
-_OUTSIDE = dict.fromkeys(
-    ("ByteSize", "FindInitializationErrors", "IsInitialized", "SerializePartialToString")
-    + ("SerializeToString", "to_message"),
-    "call it on the Python view, outside",
-)
 _ABSENT = {
-    **_OUTSIDE,
+    "ByteSize": "call it on the Python view, outside",
+    "FindInitializationErrors": "call it on the Python view, outside",
+    "IsInitialized": "call it on the Python view, outside",
     "ListFields": "ask HasField of each field that you need",
+    "SerializePartialToString": "call it on the Python view, outside",
+    "SerializeToString": "call it on the Python view, outside",
+    "to_message": "call it on the Python view, outside",
 }
 _CHANGES = frozenset(
-    ("Clear", "ClearExtension", "ClearField", "CopyFrom", "DiscardUnknownFields", "MergeFrom")
-    + ("MergeFromString", "ParseFromString", "SetInParent")
+    {
+        "Clear",
+        "ClearExtension",
+        "ClearField",
+        "CopyFrom",
+        "DiscardUnknownFields",
+        "MergeFrom",
+        "MergeFromString",
+        "ParseFromString",
+        "SetInParent",
+    }
 )
 
 

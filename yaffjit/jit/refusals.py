@@ -44,7 +44,7 @@ class _Shown(errors.VerificationError):
     @property
     def args(self) -> tuple[Any, ...]:  # numba would put its own in
         slot: Any = BaseException.args
-        return slot.__get__(self)  # type: ignore[no-any-return]
+        return slot.__get__(self)
 
     @args.setter
     def args(self, value: object) -> None:
@@ -171,8 +171,8 @@ def refuse_calls(
 ) -> None:
     """Refuse a function's calls for which ``rule(argument types)`` has a sentence.
 
-    ``first``: also those for which numba has something; else what was there before is asked before. None as an
-    argument may only mean that numba doesn't know better yet.
+    ``first``: also those for which numba has something; else what was there before is asked before.
+    An argument of type None may only mean that numba doesn't know better yet.
     """
 
     class Refuse(AbstractTemplate):
