@@ -1,0 +1,212 @@
+"""Comparisons of text and of bytes, and membership in a tuple of them.
+
+The order of code points is the order of the bytes of UTF-8, so nothing is decoded.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import Signature, signature
+
+from yaffjit.jit.emit.outline import I1, I8, I16, I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.text.rules import bare, bytes_operand, is_bytes, is_text, members, text_operand, typed
+from yaffjit.jit.text.type import BytesType, TextType
+
+_SIGNS = {
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}
+Parts = tuple[ir.Value, ir.Value]  # pointer, number of bytes
+
+
+def memory_compare(b: ir.IRBuilder, first: ir.Value, second: ir.Value, nbytes: ir.Value) -> ir.Value:
+    """C's memcmp, as an i32."""
+    signature = ir.FunctionType(I32, [POINTER, POINTER, I64])
+    return b.call(cgutils.get_or_insert_function(b.module, signature, "memcmp"), [first, second, nbytes])
+
+
+def equal(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
+    """Whether two pieces of bytes are the same, as an i1."""
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        first, nbytes, second, other_nbytes = body.args
+        body.return_unless(b.icmp_unsigned("==", nbytes, other_nbytes), I1(0))
+        b.ret(b.icmp_signed("==", memory_compare(b, first, second, other_nbytes), I32(0)))
+
+    return call_outlined(builder, "text.equal", "", I1, [*first, *second], emit, frozen=True)
+
+
+def order(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
+    """Below, at or above 0 as the first piece of bytes comes before, is, or comes after the second: an i64."""
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        first, nbytes, second, other_nbytes = body.args
+        shorter = b.select(b.icmp_unsigned("<", nbytes, other_nbytes), nbytes, other_nbytes)
+        by_bytes = b.sext(memory_compare(b, first, second, shorter), I64)
+        by_length = b.sub(nbytes, other_nbytes)
+        b.ret(b.select(b.icmp_signed("!=", by_bytes, I64(0)), by_bytes, by_length))
+
+    return call_outlined(builder, "text.order", "", I64, [*first, *second], emit, frozen=True)
+
+
+def _order_of_string(builder: ir.IRBuilder, text: Parts, string: Any) -> ir.Value:
+    """As `order`, of a text and one of numba's strings: this one is encoded on the way."""
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        text, nbytes, data, length, kind, ascii = body.args
+        with b.if_then(b.icmp_unsigned("!=", ascii, I32(0)), likely=True):
+            b.ret(order(b, (text, nbytes), (data, length)))
+        at = cgutils.alloca_once_value(b, I64(0))
+        with cgutils.for_range(b, length) as characters:
+            _compare_character(body, at, _character(body, data, kind, characters.index))
+        b.ret(b.sub(nbytes, b.load(at)))
+
+    args = [*text, string.data, string.length, string.kind, string.is_ascii]
+    return call_outlined(builder, "text.order_of_string", "", I64, args, emit, frozen=False, inline=False)
+
+
+def _character(body: Body, data: ir.Value, kind: ir.Value, index: ir.Value) -> ir.Value:
+    """The number of a numba string's character, as an i32."""
+    b = body.builder
+    found = cgutils.alloca_once(b, I32)
+    for type in (I8, I16, I32):
+        with b.if_then(b.icmp_unsigned("==", kind, I32(type.width // 8))):
+            value = body.load(data, b.mul(index, I64(type.width // 8)), type)
+            b.store(value if type is I32 else b.zext(value, I32), found)
+    return b.load(found)
+
+
+def _compare_character(body: Body, at: ir.Value, character: ir.Value) -> None:
+    """Return where the text differs from a character at a position, else move behind it."""
+    b = body.builder
+    text, nbytes = body.args[:2]
+
+    def compare(byte: ir.Value) -> None:
+        position = b.load(at)
+        body.return_unless(b.icmp_unsigned("<", position, nbytes), I64(-1))
+        found = b.zext(body.load(text, position, I8), I32)
+        difference = b.sub(found, byte)
+        body.return_unless(b.icmp_unsigned("==", difference, I32(0)), b.sext(difference, I64))
+        b.store(b.add(position, I64(1)), at)
+
+    # The first byte of 1, 2, 3 and 4, then six bits in each.
+    lead, width = character, I64(1)
+    for least, shift, mark, bytes in ((0x80, 6, 0xC0, 2), (0x800, 12, 0xE0, 3), (0x10000, 18, 0xF0, 4)):
+        longer = b.icmp_unsigned(">=", character, I32(least))
+        lead = b.select(longer, b.or_(b.lshr(character, I32(shift)), I32(mark)), lead)
+        width = b.select(longer, I64(bytes), width)
+    compare(lead)
+    for left in (3, 2, 1):
+        with b.if_then(b.icmp_unsigned(">", width, I64(left))):
+            bits = b.and_(b.lshr(character, I32(6 * (left - 1))), I32(0x3F))
+            compare(b.or_(bits, I32(0x80)))
+
+
+def compare_texts(
+    context: Any, builder: ir.IRBuilder, operator: Any, argtypes: Any, args: Any
+) -> ir.Value:
+    """An operator's result, an i1, for texts, or a text and one of numba's strings."""
+    sign = _SIGNS[operator]
+    string_first = isinstance(argtypes[0], types.UnicodeType)
+    if string_first or isinstance(argtypes[1], types.UnicodeType):
+        text, string = (1, 0) if string_first else (0, 1)
+        proxy = cgutils.create_struct_proxy(argtypes[string])(context, builder, args[string])
+        found = _order_of_string(builder, members(context, builder, argtypes[text], args[text]), proxy)
+        return builder.icmp_signed(sign, *((I64(0), found) if string_first else (found, I64(0))))
+    return _compare_bytes(context, builder, operator, argtypes, args)
+
+
+def _compare_bytes(context: Any, builder: ir.IRBuilder, function: Any, argtypes: Any, args: Any) -> ir.Value:
+    first, second = (members(context, builder, t, v) for t, v in zip(argtypes, args, strict=True))
+    if function in (operator.eq, operator.ne):
+        same = equal(builder, first, second)
+        return same if function is operator.eq else builder.not_(same)
+    return builder.icmp_signed(_SIGNS[function], order(builder, first, second), I64(0))
+
+
+def _register(function: Any) -> None:
+    def rule(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+        for ours, operand in ((is_text, text_operand), (is_bytes, bytes_operand)):
+            taken = [operand(arg) for arg in args]
+            if any(map(ours, args)) and None not in taken:
+                return signature(types.boolean, *taken)
+        return None
+
+    def lower(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        compare = compare_texts if isinstance(sig.args[0], (TextType, types.UnicodeType)) else _compare_bytes
+        return compare(context, builder, function, sig.args, args)
+
+    typed(function, rule)
+    for first, second in (
+        (TextType, TextType),
+        (TextType, types.UnicodeType),
+        (types.UnicodeType, TextType),
+        (BytesType, BytesType),
+        (BytesType, types.Bytes),
+        (types.Bytes, BytesType),
+    ):
+        lower_builtin(function, first, second)(lower)
+
+
+for _function in _SIGNS:
+    _register(_function)
+
+
+def _register_truth(function: Any) -> None:
+    def rule(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+        ours = isinstance(args[0], (TextType, BytesType))
+        return signature(types.boolean, args[0]) if ours else None
+
+    def lower(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        _, nbytes = members(context, builder, sig.args[0], args[0])
+        return builder.icmp_unsigned("==" if function is operator.not_ else "!=", nbytes, I64(0))
+
+    typed(function, rule)
+    lower_builtin(function, TextType)(lower)
+    lower_builtin(function, BytesType)(lower)
+
+
+for _function in (bool, operator.truth, operator.not_):
+    _register_truth(_function)
+
+
+# ---- x in ("a", "b") ----
+
+
+def _membership(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+    container, item = args
+    if not isinstance(container, types.BaseTuple):
+        return None
+    for ours, operand in ((is_text, text_operand), (is_bytes, bytes_operand)):
+        if ours(item) and None not in map(operand, container):
+            return signature(types.boolean, container, bare(item))
+    return None
+
+
+typed(operator.contains, _membership)
+
+
+@lower_builtin(operator.contains, types.BaseTuple, TextType)
+@lower_builtin(operator.contains, types.BaseTuple, BytesType)
+def _in_tuple(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    container, item = sig.args
+    compare = compare_texts if isinstance(item, TextType) else _compare_bytes
+    found: ir.Value = I1(0)
+    for i, typ in enumerate(container):
+        operand = text_operand(typ) if isinstance(item, TextType) else bytes_operand(typ)
+        value = context.cast(builder, builder.extract_value(args[0], i), typ, operand)
+        same = compare(context, builder, operator.eq, (item, operand), (args[1], value))
+        found = builder.or_(found, same)
+    return found
