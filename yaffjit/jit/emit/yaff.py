@@ -55,7 +55,9 @@ def scalar(
         _find_slot(body, mp, f, absent, of_slot, lambda packed: give(packed, 0))
 
     content = (_place(mp, f), f.kind, f.default_bits, f.declared_bits)
-    value = call_outlined(builder, "scalar", content, stored_type(f), [message], emit, frozen)
+    value = call_outlined(
+        builder, "scalar", content, stored_type(f), _found_by(builder, mp, message, frozen), emit, frozen
+    )
     counts = _counts(builder, mp, f, message, frozen)
     return value if counts is None else builder.select(counts, value, absent)
 
@@ -75,7 +77,9 @@ def reference(
 
         _find_slot(body, mp, f, NULL, lambda slot, header: follow(slot), follow)
 
-    target = call_outlined(builder, "reference", _place(mp, f), POINTER, [message], emit, frozen)
+    target = call_outlined(
+        builder, "reference", _place(mp, f), POINTER, _found_by(builder, mp, message, frozen), emit, frozen
+    )
     counts = _counts(builder, mp, f, message, frozen)
     return target if counts is None else builder.select(counts, target, NULL)
 
@@ -135,7 +139,9 @@ def _present_alone(
             lambda packed: b.ret(I1(1)),
         )
 
-    return call_outlined(builder, "present", _place(mp, f), I1, [message], emit, frozen)
+    return call_outlined(
+        builder, "present", _place(mp, f), I1, _found_by(builder, mp, message, frozen), emit, frozen
+    )
 
 
 def _constant(f: FieldPlan) -> ir.Constant:
@@ -149,6 +155,23 @@ def _constant(f: FieldPlan) -> ir.Constant:
 def _place(mp: MessagePlan, f: FieldPlan) -> tuple[object, ...]:
     """All that decides where a field's slot and presence are."""
     return mp.layout, f.id, f.width, f.offset, f.holes
+
+
+def _found_by(builder: ir.IRBuilder, mp: MessagePlan, message: ir.Value, frozen: bool) -> list[ir.Value]:
+    """A getter's arguments: the message and, where it may be sparse, the end of its table.
+
+    The end is a getter of its own, so that LLVM finds it once a message, not once a field. Before a message
+    that isn't sparse there are other bytes of the buffer, at least its root offset; then nobody uses it.
+    """
+    if mp.layout not in ("sparse", "dynamic"):
+        return [message]
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        body.return_unless(b.icmp_unsigned("!=", body.args[0], NULL), NULL)
+        b.ret(body.at(body.args[0], b.sext(body.load(body.args[0], -4, I32), I64)))
+
+    return [message, call_outlined(builder, "table_end", "", POINTER, [message], emit, frozen)]
 
 
 def _find_slot(
@@ -189,7 +212,7 @@ def _find_slot(
         return
     above = b.icmp_signed(">", header, I16(f.id << 2 | 3))  # a flat header is negative
     body.return_unless(above, absent)
-    table_end = body.at(message, b.sext(body.load(message, -4, I32), I64))
+    table_end = body.args[1]
     if f.id <= _LAST_NARROW_ID:
         offset = b.zext(body.load(table_end, -f.id, I8), I64)
     else:
