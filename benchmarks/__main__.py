@@ -40,7 +40,7 @@ def main() -> int:
     bars: list[tuple[str, str, str, str]] = []
     for suite in suites:
         for race in SUITES[suite](parsed.quick):
-            result = run(race, repetitions=5 if parsed.quick else 15)
+            result = run(race, repetitions=9 if parsed.quick else 51)
             print(f"\n{race.name}\n{times(result)}", flush=True)
             lines = bar_lines(result)
             bars += lines

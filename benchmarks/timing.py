@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-SAMPLE_SECONDS = 0.01  # a sample repeats a call until it lasts this long
+SAMPLE_SECONDS = 0.003  # a sample repeats a call until it lasts this long
+RACE_SECONDS = 15.0  # fewer repetitions where all of them would take longer
+LEAST_REPETITIONS = 3
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,19 @@ def run(race: Race, repetitions: int) -> Result:
     """Check that all contenders agree, then time them in turn, in alternating order."""
     if race.checked:
         check_equal(race)
-    calls = {name: _calls_a_sample(work) for name, work in race.contenders.items()}
+    calls = {}
+    once = 0.0  # seconds of one repetition
+    for name, work in race.contenders.items():
+        call_seconds = _sample(work, 1)
+        calls[name] = max(1, round(SAMPLE_SECONDS / max(call_seconds, 1e-9)))
+        once += call_seconds * calls[name]
+    affordable = max(LEAST_REPETITIONS, int(RACE_SECONDS / once))
     seconds: dict[str, list[float]] = {name: [] for name in race.contenders}
     names = list(race.contenders)
     gc.collect()
     gc.disable()
     try:
-        for _ in range(race.repetitions or repetitions):
+        for _ in range(min(race.repetitions or repetitions, affordable)):
             for name in names:
                 seconds[name].append(_sample(race.contenders[name], calls[name]))
             names.reverse()
@@ -105,13 +113,6 @@ def same(result: Any, expected: Any) -> bool:
     if isinstance(result, (tuple, list)) and isinstance(expected, (tuple, list)):
         return len(result) == len(expected) and all(map(same, result, expected))
     return bool(np.array_equal(np.asarray(result), np.asarray(expected)))
-
-
-def _calls_a_sample(work: Callable[[], Any]) -> int:
-    start = time.perf_counter()
-    work()
-    seconds = time.perf_counter() - start
-    return max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9)))
 
 
 def _sample(work: Callable[[], Any], calls: int) -> float:
