@@ -222,7 +222,10 @@ def lower_attribute(context: Any, builder: ir.IRBuilder, typ: _NamesType, name: 
     number = typ.numbers.get(name)
     if number is None:
         return context.get_dummy_value()
-    _refuse_stale_cache(context, builder, typ)
+    declares = (
+        inner for inner in typ.inner.values() if isinstance(inner, EnumType) and name in inner.numbers
+    )
+    _refuse_stale_cache(context, builder, next(declares, typ))
     return context.get_constant(types.literal(number).literal_type, number)
 
 
@@ -245,41 +248,40 @@ def refuse_disk_cache(builder: ir.IRBuilder) -> None:
 
 
 def _tells(arg: types.Type, typ: _NamesType) -> bool:
-    """Whether the type of an argument changes whenever the names and numbers do."""
+    """Whether the type of an argument changes whenever an enum or the field numbers of a message do."""
     if isinstance(arg, types.BaseTuple):
         return any(_tells(part, typ) for part in arg.types)
-    if arg == typ:
-        return True
     if isinstance(arg, _NamesType):
-        return any(_tells(part, typ) for part in arg.inner.values())
+        return arg == typ or any(_tells(part, typ) for part in arg.inner.values())
     if not isinstance(arg, PlanType):
         return False
+    enums, messages = _reached(arg.mp)
     if isinstance(typ, EnumType):
-        return _reached_enums(arg.mp).get(typ.full_name) == typ.numbers
-    enums = _reached_enums(arg.mp)
-    return typ == of_message(arg.mp) and all(
-        enums.get(enum.full_name) == enum.numbers for enum in typ.inner.values()
-    )
+        return enums.get(typ.full_name) == typ.numbers
+    numbers = messages.get(typ.full_name, {})
+    return all(typ.numbers.get(name) == number for name, number in numbers.items()) and bool(numbers)
 
 
-def _reached_enums(mp: MessagePlan) -> dict[str, dict[str, int]]:
-    """The enums of all fields that a message reaches; its fingerprint tells them."""
-    key = ("jit.reached enums", mp.full_name)
-    known: dict[str, dict[str, int]] | None = mp.plan.memo.get(key)
+def _reached(mp: MessagePlan) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    """The enums of all fields that a message reaches, and the field numbers of the messages.
+
+    They are what the message's fingerprint tells.
+    """
+    key = ("jit.constants.reached", mp.full_name)
+    known: Any = mp.plan.memo.get(key)
     if known is None:
-        names: set[str] = set()
-        seen = {mp.full_name}
+        enums: dict[str, dict[str, int]] = {}
+        messages: dict[str, dict[str, int]] = {}
         waiting = [mp]
         while waiting:
             at = waiting.pop()
+            messages[at.full_name] = {f"{f.name.upper()}_FIELD_NUMBER": f.number for f in at.fields}
             for f in at.fields:
                 if f.enum:
-                    names.add(f.enum)
-                if f.message and f.message not in seen:
-                    seen.add(f.message)
+                    enums[f.enum] = dict(mp.plan.schema.enums[f.enum].values)
+                if f.message and f.message not in messages:
                     waiting.append(at.child(f))
-        enums = mp.plan.schema.enums
-        known = mp.plan.memo[key] = {name: dict(enums[name].values) for name in names}
+        known = mp.plan.memo[key] = enums, messages
     return known
 
 
@@ -345,7 +347,8 @@ def _lower_name(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[
     _refuse_stale_cache(context, builder, enum)
     names: dict[int, str] = {}
     for name, number in enum.numbers.items():
-        names.setdefault(number, name)  # of aliases, the first
+        if number >= 0 or sig.args[-1] != uint64_exact:
+            names.setdefault(number, name)  # of aliases, the first
     text = context.get_value_type(types.unicode_type)
     number = args[-1]
     found = builder.alloca(text)
