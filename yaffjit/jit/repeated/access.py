@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.errors import NumbaTypeError
 from numba.core.imputils import RefType, iternext_impl, lower_builtin
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.cpython.slicing import fix_slice, guard_invalid_slice
 
 from yaffjit.jit.emit.outline import I64
+from yaffjit.jit.integers import uint64_exact
+from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.repeated.elements import Elements
 from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
 from yaffjit.jit.truth import has_truth
@@ -53,9 +54,10 @@ class _GetItem(Typing):
         if isinstance(index, types.SliceType):
             bounds = types.slice3_type if index.has_step else types.slice2_type
             return signature(repeated.sliced(), repeated, bounds)
-        if getattr(index, "name", "") == "uint64_exact":
+        if index is uint64_exact:
             return None  # it has a rule of its own, which comes back here
-        raise NumbaTypeError(f"list indices must be integers: {repeated.place()} is indexed by {index}")
+        text = f"list indices must be integers, not {shown(index)}: {repeated.place()}"
+        return refused_call(args, text)
 
 
 @lower_builtin(operator.getitem, RepeatedType, types.Integer)

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.errors import NumbaTypeError
 from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref, lower_builtin
 from numba.core.typing.templates import Signature, infer_global, signature
 from numba.extending import overload
 from numba.np.arrayobj import _empty_nd_impl, make_array, populate_array
 
+from yaffjit.errors import CompileTypeError
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.integers.type import implementation
+from yaffjit.jit.refusals import refusal
 from yaffjit.jit.repeated.access import Typing
 from yaffjit.jit.repeated.elements import Elements
 from yaffjit.jit.repeated.type import RepeatedType
@@ -40,12 +41,11 @@ def array_type(repeated: RepeatedType) -> types.Array:
     """The type of ``np.asarray(repeated)``.
 
     Raises:
-        NumbaTypeError: the elements aren't numbers.
+        CompileTypeError: the elements aren't numbers.
     """
     if not repeated.one.is_scalar:
-        raise NumbaTypeError(
-            f"only numbers become an array: {repeated.place()} is repeated {repeated.f.kind}"
-        )
+        text = f"only numbers become an array: {repeated.place()} is repeated {repeated.f.kind}"
+        raise refusal(CompileTypeError, text)
     if repeated.part:
         element = repeated.element
         return types.Array(types.uint64 if element is uint64_exact else element, 1, "C")

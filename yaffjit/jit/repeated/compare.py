@@ -16,9 +16,10 @@ from numba.cpython.listobj import ListInstance
 
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers.type import implementation
+from yaffjit.jit.refusals import refused_call
 from yaffjit.jit.repeated.access import Typing
 from yaffjit.jit.repeated.elements import Elements, search
-from yaffjit.jit.repeated.equality import Sought, comparable, equal, taken_as
+from yaffjit.jit.repeated.equality import Sought, comparable, equal, taken_as, why_not_compared
 from yaffjit.jit.repeated.type import RepeatedType
 
 
@@ -27,7 +28,7 @@ def find(
 ) -> ir.Value:
     """The index of the first element that equals ``args[1]``, or -1; of a signature that's been typed."""
     repeated, typ = sig.args[:2]
-    if not comparable(repeated.element, typ, repeated.place()):
+    if not comparable(repeated.element, typ):
         return I64(-1)
     elements = Elements(context, builder, repeated, args[0])
     sought = Sought(context, builder, repeated.element, typ, args[1])
@@ -47,8 +48,8 @@ class _Contains(Typing):
         repeated, item = args
         if not isinstance(repeated, RepeatedType):
             return None
-        comparable(repeated.element, item, repeated.place())
-        return signature(types.boolean, repeated, item)
+        text = why_not_compared(repeated.element, item, repeated.place())
+        return signature(types.boolean, repeated, item) if text is None else refused_call(args, text)
 
 
 @lower_builtin(operator.contains, RepeatedType, types.Any)
@@ -64,8 +65,9 @@ class _Equal(Typing):
             return None
         if all(isinstance(typ, (RepeatedType, types.List, types.ListType)) for typ in args):
             repeated = next(typ for typ in args if isinstance(typ, RepeatedType))
-            comparable(*map(_element, args), repeated.place())
-            return signature(types.boolean, *args)
+            other = args[1] if args[0] is repeated else args[0]
+            text = why_not_compared(repeated.element, _element(other), repeated.place())
+            return signature(types.boolean, *args) if text is None else refused_call(args, text)
         if any(isinstance(typ, types.BaseTuple) for typ in args):
             return signature(types.boolean, *args)
         return None
@@ -107,7 +109,7 @@ def _equal(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Va
         return cgutils.false_bit
     x, y = (_items(context, builder, typ, value) for typ, value in zip(sig.args, args, strict=True))
     same_count = builder.icmp_signed("==", x.count, y.count)
-    if not comparable(x.type, y.type, ""):
+    if not comparable(x.type, y.type):
         return builder.and_(same_count, builder.icmp_signed("==", x.count, I64(0)))
 
     def differ(index: ir.Value) -> ir.Value:

@@ -7,11 +7,11 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.errors import NumbaTypeError
 
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers.compare import compare
 from yaffjit.jit.integers.type import implementation, operand
+from yaffjit.jit.refusals import shown
 from yaffjit.jit.text.type import BytesType, TextType
 from yaffjit.jit.types import MessageViewType
 
@@ -29,18 +29,16 @@ def family(typ: types.Type) -> str:
     return "message" if isinstance(typ, MessageViewType) else ""
 
 
-def comparable(x: types.Type, y: types.Type, place: str) -> bool:
-    """Whether values of two types can be equal.
+def comparable(x: types.Type, y: types.Type) -> bool:
+    """Whether values of two types can be equal."""
+    return family(x) == family(y)
 
-    Raises:
-        NumbaTypeError: that isn't known, or they are messages, which jitted code can't compare.
-    """
-    families = family(x), family(y)
-    if "" in families:
-        raise NumbaTypeError(f"{place}: elements can't be compared with {y if families[1] == '' else x}")
-    if families == ("message", "message"):
-        raise NumbaTypeError(f"{place}: messages can't be compared in jitted code: compare their fields")
-    return families[0] == families[1]
+
+def why_not_compared(element: types.Type, other: types.Type, place: str) -> str | None:
+    """The sentence, if jitted code can't compare elements of a repeated field with values of a type."""
+    if family(element) == family(other) == "message":
+        return f"messages aren't compared in jitted code: compare fields of {place}"
+    return f"{place}: its elements aren't compared with {shown(other)}" if not family(other) else None
 
 
 def taken_as(typ: types.Type) -> types.Type:

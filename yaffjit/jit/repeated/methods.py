@@ -6,7 +6,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.errors import NumbaAttributeError, NumbaTypeError
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -16,12 +15,13 @@ from numba.core.typing.templates import (
     signature,
 )
 
-from yaffjit.errors import near_names
+from yaffjit.errors import CompileAttributeError, CompileTypeError, near_names
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers.type import is_integer
+from yaffjit.jit.refusals import Method, is_probed, refusal
 from yaffjit.jit.repeated.compare import find
 from yaffjit.jit.repeated.elements import Elements
-from yaffjit.jit.repeated.equality import Sought, comparable
+from yaffjit.jit.repeated.equality import Sought, comparable, why_not_compared
 from yaffjit.jit.repeated.type import RepeatedType
 
 _CHANGES = (
@@ -38,14 +38,20 @@ _CHANGES = (
 )
 
 
+def _refuse_uncomparable(repeated: RepeatedType, typ: types.Type) -> None:
+    text = why_not_compared(repeated.element, typ, repeated.place())
+    if text is not None:
+        raise refusal(CompileTypeError, text)
+
+
 class _Count(AbstractTemplate):
     key = "yaffjit.repeated.count"
     prefer_literal = True
 
     def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
         if kws or len(args) != 1:
-            raise NumbaTypeError("count() takes one value")
-        comparable(self.this.element, args[0], self.this.place())
+            raise refusal(CompileTypeError, "count() takes one value")
+        _refuse_uncomparable(self.this, args[0])
         return signature(types.int64, *args, recvr=self.this)
 
 
@@ -55,8 +61,9 @@ class _Index(AbstractTemplate):
 
     def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
         if kws or not 1 <= len(args) <= 3 or not all(map(is_integer, args[1:])):
-            raise NumbaTypeError("index() takes a value and, perhaps, the first index and the end")
-        comparable(self.this.element, args[0], self.this.place())
+            text = "index() takes a value and, perhaps, the first index and the end"
+            raise refusal(CompileTypeError, text)
+        _refuse_uncomparable(self.this, args[0])
         return signature(types.int64, args[0], *(types.int64 for _ in args[1:]), recvr=self.this)
 
 
@@ -70,22 +77,22 @@ class _Attributes(AttributeTemplate):
     def generic_resolve(self, repeated: RepeatedType, name: str) -> types.Type | None:
         method = _METHODS.get(name)
         if method is not None:
-            return types.BoundFunction(method, repeated)
-        if name.startswith("__"):
-            return None  # numba asks for some of these by itself
+            return Method(method, repeated)
+        if is_probed() or name.startswith("__"):  # numba asks for some of these by itself
+            return None
         if name in _CHANGES:
             what = "a slice is" if repeated.part else "repeated fields are"
-            raise NumbaAttributeError(
-                f"{what} read-only in jitted code: {repeated.place()} has no {name}(), but list(x) has"
-            )
+            text = f"{what} read-only in jitted code: {repeated.place()} has no {name}(), but list(x) has"
+            raise refusal(CompileAttributeError, text)
         near = near_names(name, _METHODS)
-        raise NumbaAttributeError(f"{repeated.place()} is repeated, and has no {name!r}{near}")
+        text = f"{repeated.place()} is repeated, and has no {name!r}{near}"
+        raise refusal(CompileAttributeError, text)
 
 
 @lower_builtin(_Count.key, RepeatedType, types.Any)
 def _count(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     repeated, typ = sig.recvr or sig.args[0], sig.args[-1]
-    if not comparable(repeated.element, typ, repeated.place()):
+    if not comparable(repeated.element, typ):
         return I64(0)
     elements = Elements(context, builder, repeated, args[0])
     sought = Sought(context, builder, repeated.element, typ, args[1])

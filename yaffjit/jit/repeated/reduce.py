@@ -11,7 +11,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.errors import NumbaTypeError
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import Signature, infer_global, signature
 from numba.core.utils import pysignature
@@ -20,6 +19,7 @@ from numba.extending import overload
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.integers.type import operand
+from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.repeated.access import Typing
 from yaffjit.jit.repeated.elements import Elements
 from yaffjit.jit.repeated.equality import call_function, taken_as
@@ -50,12 +50,12 @@ class _Sum(Typing):
         if not args or not isinstance(args[0], RepeatedType):
             return None
         if kws.keys() - {"start"} or len(args) + len(kws) > 2:
-            raise NumbaTypeError("sum() takes an iterable and a start")
+            return refused_call(args, "sum() takes an iterable and a start")
         element = operand(args[0].element)
         start = args[1] if len(args) > 1 else kws.get("start")
         start_as = operand(start) if start is not None else types.int64
         if element is None or start_as is None:
-            raise NumbaTypeError(f"sum() takes numbers: {args[0].place()}")
+            return refused_call(args, f"sum() takes numbers: {args[0].place()}")
         taken = {element, start_as}
         if types.float64 in taken:
             result: types.Type = types.float64
@@ -153,20 +153,18 @@ def _register_extreme(function: Any, better: Any, sign: str) -> None:
                 return None
             repeated, name = args[0], function.__name__
             if len(args) > 1 or kws.keys() - {"default"}:
-                raise NumbaTypeError(
-                    f"{name}() of {repeated.place()} takes no argument but a default in jitted code"
-                )
+                text = f"{name}() of {repeated.place()} takes no argument but a default in jitted code"
+                return refused_call(args, text)
             if repeated.f.kind == "message":
-                raise NumbaTypeError(f"{name}() takes no messages, which have no order: {repeated.place()}")
+                return refused_call(args, f"messages have no order: {name}() of {repeated.place()}")
             if not kws:
                 return signature(repeated.element, repeated)
             default = kws["default"]
             result = self.context.unify_types(repeated.element, types.unliteral(default))
             if result is None:
-                raise NumbaTypeError(
-                    f"{name}() of {repeated.place()} is {repeated.element}, its default {default}: "
-                    "a variable can't be both"
-                )
+                kinds = f"{shown(repeated.element)} and {shown(default)}"
+                text = f"{name}() of {repeated.place()} and its default are of types that don't meet: {kinds}"
+                return refused_call(args, text)
             return signature(result, repeated, result).replace(pysig=pysignature(_with_default))
 
     def is_better(context: Any, builder: ir.IRBuilder, typ: types.Type, x: ir.Value, y: ir.Value) -> ir.Value:
