@@ -52,9 +52,10 @@ def _len_bytes(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[i
 @lower_builtin(hash, TextType)
 def _hash(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     text = _native(context, builder, sig.args[0], args[0])
-    count = count_points(context, builder, text)
-    found = utf8.hash_text(builder, text.pointer, text.nbytes, count)
-    raise_if(context, builder, builder.icmp_signed("==", found, I64(-1)), MemoryError, "no memory for a hash")
+    found = utf8.hash_text(builder, text.pointer, text.nbytes)
+    with cgutils.if_unlikely(builder, builder.icmp_signed("==", found, I64(-1))):
+        count_points(context, builder, text)
+        context.call_conv.return_user_exc(builder, MemoryError, ("no memory to hash a text",))
     return found
 
 

@@ -18,6 +18,7 @@ from yaffjit.jit.emit.outline import I1, I8, I16, I32, I64, POINTER, Body, call_
 # What's wrong, in a fault's two lowest bits.
 REASONS = ("invalid start byte", "invalid continuation byte", "unexpected end of data")
 _START, _CONTINUATION, _END = range(3)
+_BLOCK = ir.VectorType(I64, 4)
 # CPython's hash of bytes and of a str's characters.
 _HASH = "_Py_HashBytes" if sys.version_info < (3, 14) else "Py_HashBuffer"
 
@@ -29,31 +30,29 @@ def is_ascii(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, frozen:
         b = body.builder
         pointer, nbytes = body.args
 
-        def any_high(*words: ir.Value) -> ir.Value:
-            """Whether one of some integers of one width has a byte's highest bit set."""
-            joined = words[0]
-            for word in words[1:]:
-                joined = b.or_(joined, word)
+        def give(joined: ir.Value) -> None:
+            """Return whether no byte of an integer has its highest bit set."""
             highest = int.from_bytes(b"\x80" * (joined.type.width // 8), "little")
-            return b.icmp_unsigned("!=", b.and_(joined, joined.type(highest)), joined.type(0))
+            b.ret(b.icmp_unsigned("==", b.and_(joined, joined.type(highest)), joined.type(0)))
 
-        def give(*words: ir.Value) -> None:
-            b.ret(b.not_(any_high(*words)))
+        def ends(type: ir.Type, width: int) -> ir.Value:
+            """The first and the last ``width`` bytes, which overlap if there are fewer than twice as many."""
+            last = body.load(pointer, b.sub(nbytes, I64(width)), type)
+            return b.or_(body.load(pointer, 0, type), last)
 
-        def last(type: ir.IntType) -> ir.Value:
-            return body.load(pointer, b.sub(nbytes, I64(type.width // 8)), type)
-
-        with b.if_then(b.icmp_unsigned("<", nbytes, I64(8))):
-            with b.if_then(b.icmp_unsigned(">=", nbytes, I64(4))):
-                give(body.load(pointer, 0, I32), last(I32))
-            body.return_unless(b.icmp_unsigned("!=", nbytes, I64(0)), I1(1))
-            middle = body.load(pointer, b.lshr(nbytes, I64(1)), I8)
-            give(body.load(pointer, 0, I8), middle, last(I8))
-        joined = cgutils.alloca_once_value(b, last(I64))
-        with cgutils.for_range(b, b.lshr(nbytes, I64(3))) as words:
-            word = body.load(pointer, b.shl(words.index, I64(3)), I64)
-            b.store(b.or_(b.load(joined), word), joined)
-        give(b.load(joined))
+        with b.if_then(b.icmp_unsigned(">", nbytes, I64(32))):
+            joined = cgutils.alloca_once_value(b, ends(_BLOCK, 32))
+            with cgutils.for_range(b, b.lshr(nbytes, I64(5))) as blocks:
+                block = body.load(pointer, b.shl(blocks.index, I64(5)), _BLOCK)
+                b.store(b.or_(b.load(joined), block), joined)
+            give(b.bitcast(b.load(joined), ir.IntType(256)))
+        for width in (16, 8, 4):
+            with b.if_then(b.icmp_unsigned(">=", nbytes, I64(width))):
+                type = ir.IntType(8 * width)
+                give(ends(type, width))
+        body.return_unless(b.icmp_unsigned("!=", nbytes, I64(0)), I1(1))
+        middle = body.load(pointer, b.lshr(nbytes, I64(1)), I8)
+        give(b.or_(ends(I8, 1), middle))
 
     return call_outlined(builder, "text.is_ascii", "", I1, [pointer, nbytes], emit, frozen)
 
@@ -277,15 +276,17 @@ def hash_bytes(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value) -> ir
     return call_outlined(builder, "text.hash_bytes", _HASH, I64, [pointer, nbytes], emit, frozen=True)
 
 
-def hash_text(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, count: ir.Value) -> ir.Value:
+def hash_text(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value) -> ir.Value:
     """CPython's hash of the str in this process, as an i64: that of its characters as bytes.
 
-    It's -1, which no hash is, where there's no memory.
+    It's -1, which no hash is, where the bytes aren't UTF-8 or there's no memory.
     """
 
     def emit_wide(body: Body) -> None:
         b = body.builder
-        pointer, nbytes, count = body.args
+        pointer, nbytes = body.args
+        count = points(b, pointer, nbytes)
+        body.return_unless(b.icmp_signed(">=", count, I64(0)), I64(-1))
         width = kind(b, pointer, nbytes, count)
         size = b.mul(count, width)
         allocate = cgutils.get_or_insert_function(b.module, ir.FunctionType(POINTER, [I64]), "NRT_Allocate")
@@ -300,11 +301,10 @@ def hash_text(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, count:
 
     def emit(body: Body) -> None:
         b = body.builder
-        pointer, nbytes, count = body.args
-        with b.if_then(b.icmp_unsigned("==", count, nbytes), likely=True):
+        pointer, nbytes = body.args
+        with b.if_then(is_ascii(b, pointer, nbytes), likely=True):
             b.ret(hash_bytes(b, pointer, nbytes))
         # Its buffer is gone when it returns, so to its callers it touches no memory.
         b.ret(_call(b, "text.hash_wide", I64, body.args, emit_wide, ["readnone"]))
 
-    args = [pointer, nbytes, count]
-    return call_outlined(builder, "text.hash", _HASH, I64, args, emit, frozen=True)
+    return call_outlined(builder, "text.hash", _HASH, I64, [pointer, nbytes], emit, frozen=True, inline=False)
