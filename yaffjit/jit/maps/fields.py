@@ -10,7 +10,7 @@ from numba.core import cgutils, types
 
 from yaffjit.jit.attributes import field_readers, read_field
 from yaffjit.jit.emit import yaff
-from yaffjit.jit.emit.outline import I32, I64, NULL, Body, call_outlined
+from yaffjit.jit.emit.outline import I8, I32, I64, NULL, Body, call_outlined
 from yaffjit.jit.maps.search import are_searchable, pairs_of
 from yaffjit.jit.maps.type import MapType
 from yaffjit.jit.types import field_types
@@ -32,7 +32,8 @@ def _read_map(
         builder.icmp_unsigned("!=", array, NULL), builder.gep(array, [I64(4)]), NULL
     )
     made.count = _count(builder, array)
-    made.searchable = are_searchable(builder, pairs_of(typ.entry), made.members, made.count)
+    searchable = are_searchable(builder, pairs_of(typ.entry), made.members, made.count)
+    made.searchable = builder.zext(searchable, I8)
     made.owner = owner
     return made._getvalue()
 

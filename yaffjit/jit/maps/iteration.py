@@ -11,7 +11,7 @@ from numba.core.imputils import RefType, iternext_impl, lower_builtin
 from numba.core.typing.templates import Signature
 from numba.extending import overload
 
-from yaffjit.jit.emit.outline import I64
+from yaffjit.jit.emit.outline import I8, I64
 from yaffjit.jit.maps.fields import read_key, read_value
 from yaffjit.jit.maps.search import ascend, pairs_of, repeats
 from yaffjit.jit.maps.type import MapIteratorType, MapPartType, MapType
@@ -25,7 +25,8 @@ def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
     made.members = native.members
     made.count = native.count
-    made.in_order = ascend(builder, pairs_of(typ.entry), native.members, native.count)
+    in_order = ascend(builder, pairs_of(typ.entry), native.members, native.count)
+    made.in_order = builder.zext(in_order, I8)
     made.owner = native.owner
     made.row = cgutils.alloca_once_value(builder, I64(0))
     return made._getvalue()
@@ -38,7 +39,7 @@ def _next_pair(
 ) -> None:
     typ = sig.args[0]
     native = cgutils.create_struct_proxy(typ)(context, builder, args[0])
-    with cgutils.if_unlikely(builder, builder.not_(native.in_order)):
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", native.in_order, I8(0))):
         _skip_repeated(builder, typ, native)
     row = builder.load(native.row)
     inside = builder.icmp_signed("<", row, native.count)

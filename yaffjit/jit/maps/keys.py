@@ -15,6 +15,7 @@ from yaffjit.jit.integers.type import operand, uint64_exact
 from yaffjit.jit.maps.search import find, pairs_of
 from yaffjit.jit.maps.type import MapType
 from yaffjit.jit.records import call_jitted
+from yaffjit.jit.refusals import shown
 from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, constant_text, text_type
 
 _BOOLEANS = (types.Boolean, types.BooleanLiteral)
@@ -55,7 +56,7 @@ def _bare(given: types.Type) -> types.Type:
 def _shown(given: types.Type) -> str:
     if isinstance(given, types.Literal):
         return repr(given.literal_value)
-    return str(getattr(given, "label", given))
+    return shown(given)
 
 
 def find_pair(
@@ -70,9 +71,10 @@ def find_pair(
         given: the key's type, from `key_argument`.
     """
     pairs = pairs_of(typ.entry)
+    searchable = builder.icmp_unsigned("!=", native.searchable, I8(0))
 
     def search(key: list[ir.Value], frozen: bool = True) -> ir.Value:
-        return find(builder, pairs, native.members, native.count, native.searchable, key, frozen)
+        return find(builder, pairs, native.members, native.count, searchable, key, frozen)
 
     kind = typ.key_field.kind
     if kind == "string":

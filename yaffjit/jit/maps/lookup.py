@@ -21,11 +21,12 @@ from numba.extending import overload
 
 from yaffjit.errors import CompileAttributeError, CompileTypeError, near_names
 from yaffjit.jit.emit.outline import I64, NULL
+from yaffjit.jit.integers import UInt64ExactType
 from yaffjit.jit.maps.fields import read_value
 from yaffjit.jit.maps.keys import find_pair, key_argument, key_fault
 from yaffjit.jit.maps.search import distinct, pairs_of
 from yaffjit.jit.maps.type import PARTS, MapPartType, MapType
-from yaffjit.jit.refusals import Method, refusal, refused_call
+from yaffjit.jit.refusals import Method, refusal, refused_call, shown
 from yaffjit.jit.text.keep import kept_type
 from yaffjit.jit.truth import has_truth
 
@@ -52,6 +53,7 @@ class _GetItem(AbstractTemplate):
 
 
 @lower_builtin(operator.getitem, MapType, types.Any)
+@lower_builtin(operator.getitem, MapType, UInt64ExactType)  # has rules of its own for indices
 def _get_item(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     """A missing key gives the default, as in protobuf."""
     typ, given = sig.args
@@ -83,15 +85,21 @@ def _contains(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
     return builder.icmp_unsigned("!=", pair, NULL)
 
 
-class _ReadOnly(AbstractTemplate):
+class _Change(AbstractTemplate):
     def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
-        if isinstance(args[0], MapType):
-            return refused_call(args, f"{args[0].field_name} is read-only, as all of a view is")
-        return None
+        return signature(types.void, *args) if isinstance(args[0], MapType) else None
 
 
-infer_global(operator.setitem)(type("SetItem", (_ReadOnly,), {}))
-infer_global(operator.delitem)(type("DelItem", (_ReadOnly,), {}))
+def _refuse_change(function: Any, *others: type[types.Type]) -> None:
+    infer_global(function)(type("Change", (_Change,), {}))
+
+    @lower_builtin(function, MapType, *others)
+    def change(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        raise refusal(CompileTypeError, f"{sig.args[0].field_name} is read-only, as all of a view is")
+
+
+_refuse_change(operator.setitem, types.Any, types.Any)
+_refuse_change(operator.delitem, types.Any)
 
 
 # ---- methods ----
@@ -124,10 +132,8 @@ class _Get(AbstractTemplate):
             result = self.context.unify_pairs(typ.value_type, candidate)
             if result is not None:
                 return result
-        raise refusal(
-            CompileTypeError,
-            f"get() of {typ.field_name} gives {typ.value_type} or the default, which can't be {default}",
-        )
+        gives = f"get() of {typ.field_name} gives {shown(typ.value_type)} or the default"
+        raise refusal(CompileTypeError, f"{gives}, which can't be {shown(default)}")
 
 
 class _Part(AbstractTemplate):

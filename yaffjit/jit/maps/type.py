@@ -94,11 +94,11 @@ class MapIteratorType(_OfMap, types.IteratorType):
 
 
 # members: the first pair, null if the map is absent. searchable: pairs are so many that they are searched by
-# halving, and strictly ascending, as that needs.
+# halving, and strictly ascending, as that needs. (numba's parallel loops don't take a boolean in a struct.)
 _MEMBERS = [
     ("members", types.voidptr),
     ("count", types.int64),
-    ("searchable", types.boolean),
+    ("searchable", types.uint8),
     ("owner", types.voidptr),
 ]
 
@@ -117,7 +117,7 @@ class _IteratorModel(models.StructModel):
         members = [
             ("members", types.voidptr),
             ("count", types.int64),
-            ("in_order", types.boolean),
+            ("in_order", types.uint8),
             ("owner", types.voidptr),
             ("row", types.EphemeralPointer(types.int64)),
         ]
