@@ -5,6 +5,7 @@ Sums of int64 values stay within 64 bits, since beyond them jitted code wraps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,41 +18,13 @@ Draw = Callable[..., Any]
 
 WORDS = (
     *("", "sale", "new", "ads", "search", "Sale NEW 50%", "goal", "/", "/cart", "from", "USD", "EUR"),
-    *(
-        "ctr",
-        "price",
-        "weight",
-        "sale_ctr",
-        "new_ctr",
-        "Winter-coat, 99 in stock",
-        "  two  words\t",
-        "straße",
-    ),
-    *(
-        "https://shop.example/a/b?utm_source=mail&x=1",
-        "http://x",
-        "caf\u00e9 \u4e2d\u6587",
-        "\U0001f6b2 bike",
-    ),
+    *("ctr", "price", "weight", "sale_ctr", "new_ctr", "Winter-coat, 99 in stock", "  two  words\t"),
+    *("https://shop.example/a/b?utm_source=mail&x=1", "http://x", "stra\u00dfe", "caf\u00e9 \u4e2d\u6587"),
+    "\U0001f6b2 bike",
 )
 TEXTS = st.one_of(st.sampled_from(WORDS), st.text(max_size=6))
 FLOATS = st.sampled_from(
-    [
-        0.0,
-        -0.0,
-        1.0,
-        0.1,
-        0.25,
-        -1.5,
-        3.0,
-        9.75,
-        120.0,
-        1e-9,
-        1e300,
-        float("inf"),
-        float("-inf"),
-        float("nan"),
-    ]
+    [0.0, -0.0, 1.0, 0.1, 0.25, -1.5, 3.0, 9.75, 120.0, 1e-9, 1e300, math.inf, -math.inf, math.nan]
 )
 NEAR_NOW = 1_700_000_000
 TIMES = st.one_of(
