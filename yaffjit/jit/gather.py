@@ -8,7 +8,11 @@ from typing import Any
 from numba import njit
 
 from yaffjit.jit.paths import store_row
-from yaffjit.jit.records import message_at
+from yaffjit.jit.records import message_at, prefetch_at
+
+# Rows between the one that is read and the one that is fetched meanwhile. Measured on banners of 312 bytes in
+# memory: 0.7 to 0.8 of the time without.
+ROWS_AHEAD = 32
 
 
 def _cached(function: Callable[..., Any]) -> Any:
@@ -26,5 +30,9 @@ def gather(records, paths, outs, begin, end):  # type: ignore[no-untyped-def]
     the dtypes of ``paths.dtypes``.
     Source: `yaffjit.columns`, which checks all of these.
     """
-    for row in range(begin, end):
+    prefetched_end = max(begin, end - ROWS_AHEAD)
+    for row in range(begin, prefetched_end):
+        prefetch_at(records, row + ROWS_AHEAD)
+        store_row(message_at(records, row), paths, outs, row)
+    for row in range(prefetched_end, end):
         store_row(message_at(records, row), paths, outs, row)

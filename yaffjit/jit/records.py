@@ -25,10 +25,14 @@ from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
 
 CHUNK_SHIFT = 16
+CACHE_LINE = 64
+PREFETCHED_LINES = (
+    2  # the header and slots of a root message; what follows comes by the processor's own choice
+)
 
 
-def _row_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
-    """The message at a row, which counts from the first chunk."""
+def _buffer_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
+    """Where the bytes of a row begin; it counts from the first chunk."""
 
     def emit(body: Body) -> None:
         b = body.builder
@@ -37,10 +41,20 @@ def _row_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Va
         data = b.inttoptr(body.load(chunk, 0, I64), POINTER)
         offsets = b.inttoptr(body.load(chunk, 8, I64), POINTER)
         within = b.and_(row, I64((1 << CHUNK_SHIFT) - 1))
-        buffer = body.at(data, body.load(offsets, b.shl(within, I64(3)), I64))
-        b.ret(body.at(buffer, b.zext(body.load(buffer, 0, I32), I64)))
+        b.ret(body.at(data, body.load(offsets, b.shl(within, I64(3)), I64)))
 
-    return call_outlined(builder, "row", CHUNK_SHIFT, POINTER, [table, row], emit, frozen=True)
+    return call_outlined(builder, "buffer", CHUNK_SHIFT, POINTER, [table, row], emit, frozen=True)
+
+
+def _row_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
+    """The message at a row, which counts from the first chunk."""
+
+    def emit(body: Body) -> None:
+        buffer = body.args[0]
+        body.builder.ret(body.at(buffer, body.builder.zext(body.load(buffer, 0, I32), I64)))
+
+    buffer = _buffer_pointer(builder, table, row)
+    return call_outlined(builder, "root", "", POINTER, [buffer], emit, frozen=True)
 
 
 def _view(context: Any, builder: ir.IRBuilder, records: Any, mp: Any, row: ir.Value) -> ir.Value:
@@ -65,6 +79,28 @@ def message_at(typingctx, records, row):  # type: ignore[no-untyped-def]
         return _view(context, builder, native, records.mp, args[1])
 
     return message_type(records.mp)(records, types.int64), codegen
+
+
+@intrinsic
+def prefetch_at(typingctx, records, row):  # type: ignore[no-untyped-def]
+    """``prefetch_at(records, row)``: have the beginning of a row's bytes come into the cache.
+
+    Requires: ``0 <= row < len(records)``.
+    """
+    if not isinstance(records, RecordsType):
+        raise NumbaTypeError(f"prefetch_at takes records, not {records}")
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        native = cgutils.create_struct_proxy(records)(context, builder, args[0])
+        buffer = _buffer_pointer(builder, native.table, builder.add(native.start, args[1]))
+        kind = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [POINTER], kind)
+        for line in range(PREFETCHED_LINES):
+            at = builder.gep(buffer, [I64(CACHE_LINE * line)])
+            builder.call(prefetch, [at, I32(0), I32(3), I32(1)])  # for reading, to be kept, data
+        return context.get_dummy_value()
+
+    return types.none(records, types.int64), codegen
 
 
 @infer_global(len)
