@@ -1,4 +1,4 @@
-"""Bytes as an array of numbers, without a copy: ``np.frombuffer(x, dtype)``; the array keeps the bytes alive."""
+"""Bytes as an array, without a copy: ``np.frombuffer(x, dtype)``; the array keeps the bytes alive."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from numba.core import cgutils, types
 from numba.core.pythonapi import _boxers
 from numba.extending import box
 
-from yaffjit.jit.types import BorrowedType
 from yaffjit.jit.emit.outline import I64, NULL, POINTER
 from yaffjit.jit.text.type import BytesType, TextType
+from yaffjit.jit.types import BorrowedType
 
 
 @box(TextType)

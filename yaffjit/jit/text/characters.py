@@ -1,4 +1,4 @@
-"""Text as a sequence of characters: length, index, slices, iteration, ``ord``, hash. Bytes likewise, of numbers.
+"""Text as a sequence of characters: length, index, slices, iteration, ``ord``, hash. Bytes likewise.
 
 A character or a slice is a text that points into the same bytes. Each of these operations first makes sure
 that the bytes are UTF-8; ASCII, which most text is, needs no search for where a character begins.
@@ -15,7 +15,9 @@ from numba.core.imputils import RefType, iternext_impl, lower_builtin
 from numba.core.typing.templates import Signature, signature
 from numba.cpython.slicing import fix_slice
 
+from yaffjit.errors import CompileTypeError
 from yaffjit.jit.emit.outline import I64
+from yaffjit.jit.refusals import refusal
 from yaffjit.jit.text import utf8
 from yaffjit.jit.text.decode import count_points
 from yaffjit.jit.text.rules import bare, is_bytes, is_text, raise_if, typed
@@ -106,9 +108,7 @@ def _item(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
 typed(operator.getitem, _item)
 
 
-def _within(
-    context: Any, builder: ir.IRBuilder, index: ir.Value, count: ir.Value, what: str
-) -> ir.Value:
+def _within(context: Any, builder: ir.IRBuilder, index: ir.Value, count: ir.Value, what: str) -> ir.Value:
     """An index counted from the start; IndexError if there's nothing."""
     counted = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
     outside = builder.icmp_unsigned(">=", counted, count)
@@ -184,3 +184,25 @@ def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
             width = utf8.character_width(builder, start)
             result.yield_(make_text(context, builder, iterator.text, start, width, native.owner))
             builder.store(builder.add(at, width), native.at)
+
+
+# ---- numbers that are written as text ----
+
+
+def _refuse_number(function: type) -> None:
+    name = function.__name__
+
+    def rule(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+        if args and isinstance(bare(args[0]), TextLikeType):
+            raise refusal(
+                CompileTypeError,
+                f"{name}() of a text isn't available in jitted code, as it isn't for numba's own strings: "
+                "convert outside, or from ord(c) of each character",
+            )
+        return None
+
+    typed(function, rule)
+
+
+_refuse_number(int)
+_refuse_number(float)

@@ -47,7 +47,7 @@ def equal(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
 
 
 def order(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
-    """Below, at or above 0 as the first piece of bytes comes before, is, or comes after the second: an i64."""
+    """Below, at or above 0 as the first piece of bytes comes before, is, or comes after the second."""
 
     def emit(body: Body) -> None:
         b = body.builder
@@ -114,9 +114,7 @@ def _compare_character(body: Body, at: ir.Value, character: ir.Value) -> None:
             compare(b.or_(bits, I32(0x80)))
 
 
-def compare_texts(
-    context: Any, builder: ir.IRBuilder, operator: Any, argtypes: Any, args: Any
-) -> ir.Value:
+def compare_texts(context: Any, builder: ir.IRBuilder, operator: Any, argtypes: Any, args: Any) -> ir.Value:
     """An operator's result, an i1, for texts, or a text and one of numba's strings."""
     sign = _SIGNS[operator]
     string_first = isinstance(argtypes[0], types.UnicodeType)
@@ -178,8 +176,8 @@ def _register_truth(function: Any) -> None:
     lower_builtin(function, BytesType)(lower)
 
 
-for _function in (bool, operator.truth, operator.not_):
-    _register_truth(_function)
+for _test in (bool, operator.truth, operator.not_):
+    _register_truth(_test)
 
 
 # ---- x in ("a", "b") ----
@@ -210,3 +208,32 @@ def _in_tuple(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
         same = compare(context, builder, operator.eq, (item, operand), (args[1], value))
         found = builder.or_(found, same)
     return found
+
+
+# ---- min and max of several ----
+
+
+def _register_extreme(function: Any, sign: str) -> None:
+    def rule(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+        for ours, operand in ((is_text, text_operand), (is_bytes, bytes_operand)):
+            taken = [operand(arg) for arg in args]
+            if len(args) > 1 and any(map(ours, args)) and len(set(taken)) == 1:
+                return signature(taken[0], *taken)
+        return None
+
+    def lower(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        typ = sig.return_type
+        best = args[0]
+        for value in args[1:]:
+            first, second = (members(context, builder, typ, v) for v in (value, best))
+            better = builder.icmp_signed(sign, order(builder, first, second), I64(0))
+            best = builder.select(better, value, best)
+        return best
+
+    typed(function, rule)
+    for cls in (TextType, BytesType):
+        lower_builtin(function, cls, cls, types.VarArg(cls))(lower)
+
+
+_register_extreme(min, "<")
+_register_extreme(max, ">")

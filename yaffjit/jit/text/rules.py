@@ -81,5 +81,3 @@ def _from_optional(
     optional = context.make_helper(builder, source, value=value)
     raise_if(context, builder, builder.not_(optional.valid), TypeError, "expected a text, got None")
     return context.cast(builder, optional.data, source.type, target)
-
-

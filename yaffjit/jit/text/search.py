@@ -1,4 +1,4 @@
-"""Looking for text in text and bytes in bytes: ``in``, find, rfind, index, rindex, count, startswith, endswith.
+"""Text in text and bytes in bytes: ``in``, find, rfind, index, rindex, count, startswith, endswith.
 
 UTF-8 is found as bytes; positions are then counted in characters. Other arguments (start and end, numba's own
 strings) go to numba's methods with a copy of the text.
@@ -158,9 +158,7 @@ def _or_raise(emit: Any) -> Any:
     def emit_index(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any) -> ir.Value:
         found = emit(context, builder, argtypes, args)
         what = "subsection" if isinstance(argtypes[0], BytesType) else "substring"
-        raise_if(
-            context, builder, builder.icmp_signed("<", found, I64(0)), ValueError, f"{what} not found"
-        )
+        raise_if(context, builder, builder.icmp_signed("<", found, I64(0)), ValueError, f"{what} not found")
         return found
 
     return emit_index

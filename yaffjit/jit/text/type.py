@@ -16,9 +16,9 @@ from numba.core.datamodel import models, register_default
 from numba.core.imputils import lower_cast
 from numba.core.typeconv import Conversion
 
-from yaffjit.jit.types import BorrowedType
 from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
 from yaffjit.jit.keys import source_hash
+from yaffjit.jit.types import BorrowedType
 
 __all__ = [
     "BytesType",

@@ -99,7 +99,12 @@ def _checked_points(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, 
                 with b.if_then(b.not_(valid), likely=False):
                     fault(1, _START)
                 low, high = I8(0x80), I8(0xBF)
-                for special, first, last in ((0xE0, 0xA0, 0xBF), (0xED, 0x80, 0x9F), (0xF0, 0x90, 0xBF), (0xF4, 0x80, 0x8F)):
+                for special, first, last in (
+                    (0xE0, 0xA0, 0xBF),
+                    (0xED, 0x80, 0x9F),
+                    (0xF0, 0x90, 0xBF),
+                    (0xF4, 0x80, 0x8F),
+                ):
                     found = b.icmp_unsigned("==", lead, I8(special))
                     low, high = b.select(found, I8(first), low), b.select(found, I8(last), high)
                 check(1, low, high)
