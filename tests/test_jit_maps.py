@@ -283,6 +283,46 @@ def test_message_values(maps: yj.Schema) -> None:
     assert read(view)[0] == ("é", 3, 11, 4)
 
 
+@pytest.mark.parametrize("name", ["int64", "uint64", "float", "string"])
+def test_sums_and_extremes(maps: yj.Schema, name: str) -> None:
+    message_type = maps["maps.Values"]
+    default: Any = {"float": 1.5, "string": "none"}.get(name, 9)
+
+    def bounds(v):
+        m = getattr(v, name)
+        return min(m.values()), max(m.values()), min(m), max(m.keys())
+
+    def read(v):
+        values = getattr(v, name).values()
+        return min(values, default=default), max(values, default=default)
+
+    def add(v):
+        values = getattr(v, name).values()
+        return sum(values), sum(values, 3), sum(values, start=0.5)
+
+    values = {
+        "int64": [3, -5, 2**60, 7],
+        "uint64": [2**60 + 1, 0, 2**53 + 1],
+        "float": [0.1] * 10 + [1e16, -1e16],
+        "string": ["é", "", "zz", "a"],
+    }[name]
+    jitted_bounds, jitted = numba.njit(bounds), numba.njit(read)
+    full = message_type.view(message_type.encode({name: {f"k{i}": x for i, x in enumerate(values)}}))
+    empty = message_type.view(message_type.encode({}))
+    assert jitted_bounds(full) == bounds(full)
+    assert jitted(full) == read(full)
+    assert jitted(empty) == read(empty)
+    with pytest.raises(ValueError) as expected:
+        bounds(empty)
+    with pytest.raises(ValueError) as raised:
+        jitted_bounds(empty)
+    assert str(raised.value) == str(expected.value)
+    if name != "string":
+        jitted_add = numba.njit(add)
+        assert jitted_add(full) == add(full)
+        assert jitted_add(empty) == add(empty)
+
+
 def test_equality(maps: yj.Schema) -> None:
     message_type = maps["maps.Values"]
 
