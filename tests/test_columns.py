@@ -253,7 +253,11 @@ def test_no_path_is_refused(recs: Records) -> None:
         ),
         ("sparse", "path 'sparse' of columns.Row is a message: name a field of columns.Sparse"),
         ("id.x", "path 'id.x' of columns.Row: field id is of kind uint64, and has no field 'x'"),
-        ("counts.x", "path 'counts.x' of columns.Row: field counts is a map, and has no field 'x'"),
+        (
+            "counts.x",
+            "path 'counts.x' of columns.Row: field counts is a map, and has no field 'x': "
+            'name a key, as counts["key"]',
+        ),
         ("old", "path 'old' of columns.Row: columns.Row has no field 'old' under YaFF: deprecated"),
     ],
 )

@@ -382,28 +382,287 @@ def test_getter_takes_contiguous_bytes() -> None:
         get(np.zeros(100, np.uint8)[::2], 0)
 
 
+PATHS = Path(__file__).parent / "schemas" / "paths.proto"
+CONTENT = {
+    "id": -7,
+    "title": "Ärger 日本 😀",
+    "raw": b"\x00\xff",
+    "note": "",
+    "one": {"name": "one", "amount": 0, "tags": ["a", "", "ä", "😀"], "part": {"price": 0.5}},
+    "word": "chosen",
+    "ints": [1, -2, 2**31 - 1],
+    "ids": [2**64 - 1, 2**60 + 1],
+    "floats": [0.1, -1.5],
+    "doubles": [0.1],
+    "bools": [True, False, True],
+    "grades": [3, 0, 9],
+    "tags": ["plain", "日本", ""],
+    "blobs": [b"", b"\x00b"],
+    "items": [
+        {"name": "first", "price": 2.5, "parts": {"x": {"name": "deep", "tags": ["t"]}}},
+        {"amount": 4},
+    ],
+    "pairs": [{"name": "é", "amount": 1}, {"amount": -5}],
+    "weights": {"size": 1.25, "": -0.5, 'a"]': 3.0} | {f"k{i}": float(i) for i in range(60)},
+    "names": {-5: "minus", 0: "", 2**31 - 1: "many"},
+    "by_id": {2**64 - 1: {"name": "last", "part": {"name": "inner"}}, 5: {}},
+    "flags": {True: b"yes"},
+    "ranks": {-(2**63): 3, 1: 9},
+    "counts": {"c": 2**63 + 5},
+}
+# Paths, with what protobuf's message has there.
+VALUES: list[tuple[str, Any]] = [
+    ("id", lambda m: m.id),
+    ("title", lambda m: m.title),
+    ("raw", lambda m: m.raw),
+    ("note", lambda m: m.note),
+    ("word", lambda m: m.word),
+    ("number", lambda m: m.number),
+    ("one.name", lambda m: m.one.name),
+    ("one.part.part.name", lambda m: m.one.part.part.name),
+    ("one.part.price", lambda m: m.one.part.price),
+    ("one.tags", lambda m: list(m.one.tags)),
+    ("one.part.tags", lambda m: list(m.one.part.tags)),
+    ("ints", lambda m: np.array(m.ints, np.int32)),
+    ("ids", lambda m: np.array(m.ids, np.uint64)),
+    ("floats", lambda m: np.array(m.floats, np.float32)),
+    ("doubles", lambda m: np.array(m.doubles, np.float64)),
+    ("bools", lambda m: np.array(m.bools, np.bool_)),
+    ("grades", lambda m: np.array(m.grades, np.int32)),
+    ("tags", lambda m: list(m.tags)),
+    ("blobs", lambda m: list(m.blobs)),
+    ("ints[-1]", lambda m: m.ints[-1]),
+    ("ids[0]", lambda m: m.ids[0]),
+    ("floats[0]", lambda m: m.floats[0]),
+    ("bools[1]", lambda m: m.bools[1]),
+    ("grades[2]", lambda m: m.grades[2]),
+    ("tags[-2]", lambda m: m.tags[-2]),
+    ("blobs[1]", lambda m: m.blobs[1]),
+    ("items[0].price", lambda m: m.items[0].price),
+    ("items[-2].name", lambda m: m.items[-2].name),
+    ("items[1].amount", lambda m: m.items[1].amount),
+    ("items[0].parts['x'].tags[0]", lambda m: m.items[0].parts["x"].tags[0]),
+    ("items[0].parts['y'].name", lambda m: m.items[0].parts["y"].name),
+    ("pairs[0].name", lambda m: m.pairs[0].name),
+    ("pairs[-1].amount", lambda m: m.pairs[-1].amount),
+    ('weights["size"]', lambda m: m.weights["size"]),
+    ("weights['']", lambda m: m.weights[""]),
+    ("weights['a\"]']", lambda m: m.weights['a"]']),
+    ("weights['k59']", lambda m: m.weights["k59"]),
+    ("weights['k']", lambda m: m.weights["k"]),
+    ("names[-5]", lambda m: m.names[-5]),
+    ("names[2147483647]", lambda m: m.names[2**31 - 1]),
+    ("names[7]", lambda m: m.names[7]),
+    ("by_id[18446744073709551615].part.name", lambda m: m.by_id[2**64 - 1].part.name),
+    ("by_id[6].price", lambda m: m.by_id[6].price),
+    ("flags[true]", lambda m: m.flags[True]),
+    ("flags[false]", lambda m: m.flags[False]),
+    ("ranks[-9223372036854775808]", lambda m: m.ranks[-(2**63)]),
+    ("ranks[2]", lambda m: m.ranks[2]),
+    ("counts['c']", lambda m: m.counts["c"]),
+]
+PRESENCES: list[tuple[str, bool]] = [
+    ("note", True),
+    ("one", True),
+    ("one.amount", True),
+    ("one.part.amount", False),
+    ("one.part.part", False),
+    ("word", True),
+    ("number", False),
+    ("items[1]", True),
+    ("items[2]", False),
+    ("items[-2]", True),
+    ("items[-3]", False),
+    ("items[1].amount", True),
+    ("items[0].amount", False),
+    ("items[5].amount", False),
+    ("items[0].parts['x']", True),
+    ("items[0].parts['z']", False),
+    ("items[9].parts['x']", False),
+    ("pairs[1]", True),
+    ("pairs[2]", False),
+    ("tags[2]", True),
+    ("one.part.tags[0]", False),
+    ("weights['size']", True),
+    ("weights['k']", False),
+    ("names[0]", True),
+    ("names[1]", False),
+    ("by_id[5].part", False),
+    ("by_id[18446744073709551615].part", True),
+    ("by_id[7].part", False),
+    ("flags[false]", False),
+    ("ranks[1]", True),
+]
+
+
+@pytest.fixture(scope="module")
+def all_type() -> yaffjit.MessageType:
+    return yaffjit.load_schema(PATHS)["paths.All"]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert type(found) is type(expected)
+    if isinstance(expected, np.ndarray):
+        assert found.dtype == expected.dtype
+        assert found.tolist() == expected.tolist()
+        assert found.flags.writeable and found.flags.aligned
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize(("path", "expect"), VALUES, ids=[path for path, _ in VALUES])
+def test_value_of_every_sort_of_path(all_type: yaffjit.MessageType, path: str, expect: Any) -> None:
+    get = all_type.getter(path)
+    message = all_type.message_class(**CONTENT)
+    for form in ("flat", "sparse"):
+        data = np.frombuffer(b"xyz" + all_type.encode(message, form), np.uint8)
+        assert_same(get(data, 3), expect(message))
+    empty = np.frombuffer(all_type.encode({}), np.uint8)
+    try:
+        expected = expect(all_type.message_class())
+    except IndexError:
+        with pytest.raises(IndexError, match=r"^\w+\[-?\d+\]: list index out of range$"):
+            get(empty, 0)
+    else:
+        assert_same(get(empty, 0), expected)
+
+
+@pytest.mark.parametrize(("path", "expected"), PRESENCES)
+def test_presence_of_every_sort_of_path(all_type: yaffjit.MessageType, path: str, expected: bool) -> None:
+    has = all_type.presence(path)
+    for form in ("flat", "sparse"):
+        assert has(np.frombuffer(all_type.encode(CONTENT, form), np.uint8), 0) is expected
+    assert has(np.frombuffer(all_type.encode({}), np.uint8), 0) is False
+
+
+def test_what_comes_out_is_a_copy(all_type: yaffjit.MessageType) -> None:
+    """The bytes change and die; what was read before stays as it was, what is read after is new."""
+    get_title, get_raw = all_type.getter("title"), all_type.getter("raw")
+    get_ints, get_tags = all_type.getter("ints"), all_type.getter("tags")
+    get_weight = all_type.getter("weights['k']")
+    has_weight = all_type.presence("weights['j']")
+
+    def content(n: int) -> dict[str, Any]:
+        letter = "abc"[n]
+        return {
+            "title": letter,
+            "raw": letter.encode(),
+            "ints": [n],
+            "tags": [letter],
+            "weights": {"ikj"[n]: 7.0},
+        }
+
+    first, second, third = (np.frombuffer(all_type.encode(content(n)), np.uint8) for n in range(3))
+
+    @numba.njit
+    def read(data):
+        ints = get_ints(data, 0)
+        weight = get_weight(data, 0), has_weight(data, 0)
+        return get_title(data, 0), get_raw(data, 0), ints[0], ints, get_tags(data, 0), weight
+
+    @numba.njit
+    def change(first, second, third):
+        data = first.copy()
+        before = read(data)
+        data[:] = second
+        between = read(data)
+        data[:] = third
+        return before, between, read(data)
+
+    results = change(first, second, third)
+    ints = [result[3].tolist() for result in results]
+    assert ints == [[0], [1], [2]]
+    assert [(*result[:3], *result[4:]) for result in results] == [
+        ("a", b"a", 0, ["a"], (0.0, False)),
+        ("b", b"b", 1, ["b"], (7.0, False)),
+        ("c", b"c", 2, ["c"], (0.0, True)),
+    ]
+
+
+def test_getters_in_prange_and_of_memory_maps(all_type: yaffjit.MessageType, tmp_path: Path) -> None:
+    buffers = [all_type.encode({"title": "x" * n, "ints": list(range(n))}) for n in range(50)]
+    offsets = np.cumsum([0, *map(len, buffers)])
+    (tmp_path / "data").write_bytes(b"".join(buffers))
+    data = np.memmap(tmp_path / "data", np.uint8, "r")
+    get_title, get_ints = all_type.getter("title"), all_type.getter("ints")
+    has_fifth = all_type.presence("ints[4]")
+
+    @numba.njit(parallel=True)
+    def read(data, offsets):
+        found = np.zeros(len(offsets) - 1, np.int64)
+        for i in numba.prange(len(offsets) - 1):
+            pos = offsets[i]
+            found[i] = len(get_title(data, pos)) + get_ints(data, pos).sum() + has_fifth(data, pos)
+        return found
+
+    assert read(data, offsets).tolist() == [n + sum(range(n)) + (n >= 5) for n in range(50)]
+    assert get_title(data, offsets[7]) == "x" * 7
+
+
+def test_text_that_is_not_utf8_raises(all_type: yaffjit.MessageType) -> None:
+    buffer = all_type.encode({"title": "abcd", "tags": ["good", "efgh"], "weights": {"ijkl": 1.0}})
+    broken = buffer.replace(b"abcd", b"ab\xffd").replace(b"efgh", b"e\xe4gh").replace(b"ijkl", b"ij\xffl")
+    for path, error in (
+        ("title", "'utf-8' codec can't decode byte 0xff in position 2: invalid start byte"),
+        ("tags", "'utf-8' codec can't decode byte 0xe4 in position 1: invalid continuation byte"),
+        ("tags[-1]", "'utf-8' codec can't decode byte 0xe4 in position 1: invalid continuation byte"),
+    ):
+        with pytest.raises(UnicodeDecodeError) as caught:
+            all_type.getter(path)(broken, 0)
+        assert str(caught.value) == error
+    assert all_type.getter("tags[0]")(broken, 0) == "good"
+    assert all_type.getter("weights['ijkl']")(broken, 0) == 0.0
+
+
+def test_pairs_that_are_not_sorted(tmp_path: Path) -> None:
+    """A list of pairs that is read as a map: of equal keys the first counts, as in views."""
+    schema = """
+        syntax = "proto3"; package p;
+        import "yaff/proto/options.proto";
+        message Pair {
+            option (yaff.proto.message) = {layout: LAYOUT_FIXED}; int32 key = 1; string value = 2;
+        }
+        message Pairs { repeated Pair pairs = 1; }
+        message Mapped { map<int32, string> pairs = 1; }
+    """
+    (tmp_path / "p.proto").write_text(schema)
+    types = yaffjit.load_schema(tmp_path / "p.proto")
+    keys = [*range(90, 0, -1), 40, 7, 95]
+    data = types["p.Pairs"].encode({"pairs": [{"key": k, "value": f"{i}"} for i, k in enumerate(keys)]})
+    mapped = types["p.Mapped"]
+    view = mapped.view(data)
+    for key in (90, 40, 7, 95):
+        assert mapped.getter(f"pairs[{key}]")(data, 0) == view.pairs[key] == str(keys.index(key))
+    assert not mapped.presence("pairs[91]")(data, 0)
+
+
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("plain_int3", "path 'plain_int3' of kinds.Flat: kinds.Flat has no field 'plain_int3' (did you mean"),
-        ("child.nope", "path 'child.nope' of kinds.Flat: kinds.Flat has no field 'nope'"),
-        ("many.x", "path 'many.x' of kinds.Flat: field many is repeated, and has no field 'x'"),
-        ("pairs.key", "path 'pairs.key' of kinds.Flat: field pairs is a map, and has no field 'key'"),
-        ("text.x", "path 'text.x' of kinds.Flat: field text is of kind string, and has no field 'x'"),
         (
-            "many",
-            "path 'many' of kinds.Flat: repeated fields aren't available in jitted code yet: field many",
+            "titel",
+            "path 'titel' of paths.All: paths.All has no field 'titel' (did you mean 'title', 'items'?)",
         ),
-        ("child", "path 'child' of kinds.Flat is a message: name a field of kinds.Flat"),
+        ("one.titel", "path 'one.titel' of paths.All: paths.Item has no field 'titel'"),
+        ("one", "path 'one' of paths.All is a message: name a field of paths.Item"),
+        ("items[0]", "path 'items[0]' of paths.All is a message: name a field of paths.Item"),
+        ("by_id[5].part", "path 'by_id[5].part' of paths.All is a message: name a field of paths.Item"),
+        ("items", "path 'items' of paths.All is repeated messages: name a field of one, as items[0].name"),
+        ("weights", "path 'weights' of paths.All is a map: name a key, as weights[\"key\"]"),
+        ("names[x]", "path 'names[x]' of paths.All: expected a key in brackets at position 5, not '[x]'"),
     ],
 )
-def test_paths_that_are_no_scalar_field(path: str, sentence: str) -> None:
+def test_paths_that_are_no_value(all_type: yaffjit.MessageType, path: str, sentence: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        jit_kinds.message_type("flat").getter(path)
-    assert str(caught.value).startswith(sentence)
+        all_type.getter(path)
+    assert str(caught.value) == sentence
 
 
-def test_presence_of_a_field_without_presence() -> None:
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("one.price", "Item.price"), ("tags", "All.tags"), ("weights", "All.weights")],
+)
+def test_presence_of_a_field_without_presence(all_type: yaffjit.MessageType, path: str, field: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        jit_kinds.message_type("flat").presence("child.plain_int32")
-    assert str(caught.value) == "Field kinds.Flat.plain_int32 does not have presence."
+        all_type.presence(path)
+    assert str(caught.value) == f"Field paths.{field} does not have presence."

@@ -58,6 +58,8 @@ class Schema:
 
     def __getitem__(self, full_name: str) -> MessageType:
         """The message type of that full name (KeyError-like `SchemaError` with near names if unknown)."""
+        if not isinstance(full_name, str):
+            raise TypeError(f"message types have names, so they aren't found by {type(full_name).__name__}")
         known = self._types.get(full_name)
         if known is None:
             names = self._plan.schema.messages
@@ -69,7 +71,7 @@ class Schema:
         return known
 
     def __contains__(self, full_name: object) -> bool:
-        return full_name in self._plan.schema.messages
+        return isinstance(full_name, str) and full_name in self._plan.schema.messages
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.messages)
@@ -131,14 +133,22 @@ def _schema_again(descriptor_set: bytes, slice: str | None) -> Schema:
 
 def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:
     name = full_name.rpartition(".")[2]
+    taken = {label for label, _ in values}
     members: dict[str, int] = {}
     for label, number in values:
-        # Python keeps these names for itself; protobuf doesn't.
-        reserved = label == "mro" or (label.startswith("_") and label.endswith("_"))
-        members[f"{label}_member" if reserved else label] = number
+        if _is_pythons_own(name, label):
+            label = f"{label}_member"
+            while label in taken or label in members:
+                label += "_"
+        members[label] = number
     made = enum.IntEnum(name, members)  # type: ignore[misc]
     made.__doc__ = f"The values of enum {full_name}."
     return made
+
+
+def _is_pythons_own(enum_name: str, label: str) -> bool:
+    """Python's enums keep some names for themselves, or drop them; protobuf takes any."""
+    return label == "mro" or (label.startswith("_") and (label.endswith("_") or f"_{enum_name}__" in label))
 
 
 class MessageType:
@@ -246,17 +256,27 @@ class MessageType:
         verify(self.plan, buf, utf8=utf8)
 
     def getter(self, path: str) -> Any:
-        """A jitted function ``(data: uint8[:], pos: int) -> value`` that reads one field, as "stats.ctr".
+        """A jitted function ``(data: uint8[:], pos: int) -> value`` that reads what a path leads to.
 
-        ``pos`` is where a message's buffer (its root offset) starts in ``data``. It is usable in ``@njit``.
+        Paths: "stats.ctr", "tags", "tags[-1]", "items[0].price", 'attrs["size"]', "scores[5]". ``pos`` is
+        where a message's buffer (its root offset) starts in ``data``. It is usable in ``@njit``. Numbers
+        come out, and copies: str, bytes, arrays of repeated numbers, lists of repeated text.
+
         Requires: the buffer at ``pos`` is a well-formed message of this type.
+
+        Raises:
+            SchemaError: it isn't a path, or it leads to messages or a whole map.
         """
         from yaffjit.jit import getter
 
         return getter(self.plan, path)
 
     def presence(self, path: str) -> Any:
-        """Like `getter`, but tells whether the field and all messages on its path are set."""
+        """Like `getter`, but tells whether what the path leads to is there: a field, a key, an index.
+
+        Raises:
+            SchemaError: it isn't a path, or it leads to a field without presence.
+        """
         from yaffjit.jit import presence
 
         return presence(self.plan, path)
@@ -292,7 +312,7 @@ def records(
     """
     from yaffjit.rows import records
 
-    return records(message_type.plan, payloads, representation, copy)
+    return records(_plan_of(message_type), payloads, representation, copy)
 
 
 def records_unchecked(message_type: MessageType, payloads: Any, representation: str = "yaff") -> Records:
@@ -303,7 +323,7 @@ def records_unchecked(message_type: MessageType, payloads: Any, representation: 
     """
     from yaffjit.rows import records_unchecked
 
-    return records_unchecked(message_type.plan, payloads, representation)
+    return records_unchecked(_plan_of(message_type), payloads, representation)
 
 
 def open_index(
@@ -341,6 +361,16 @@ def open_index_unchecked(path: PathLike, message_type: MessageType | None = None
     from yaffjit.index import open_index_unchecked
 
     return _with_types(open_index_unchecked(path, message_type), message_type)
+
+
+def _plan_of(message_type: Any) -> MessagePlan:
+    if not isinstance(message_type, MessageType):
+        raise TypeError(
+            f"a MessageType is needed, as schema[{message_type!r}] would be"
+            if isinstance(message_type, str)
+            else f"a MessageType is needed, not {type(message_type).__name__}"
+        )
+    return message_type.plan
 
 
 def _with_types(index: Index, message_type: MessageType | None) -> Index:

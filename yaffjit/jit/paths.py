@@ -1,4 +1,4 @@
-"""Fields by dotted path: what a loop over rows stores, and what one's own arrays are read by.
+"""Fields by dotted path: what a loop over rows stores.
 
 The paths are part of a numba type, so a loop that uses them is ordinary source that numba's disk cache takes:
 
@@ -24,18 +24,17 @@ from numba.core.typing.templates import Signature
 from numba.extending import NativeValue, intrinsic, unbox
 from numba.np.arrayobj import make_array
 
-from yaffjit.errors import CompileTypeError, SchemaError, near_names
-from yaffjit.jit.attributes import widen
-from yaffjit.jit.constants import refuse_disk_cache
+from yaffjit.errors import SchemaError
 from yaffjit.jit.emit import yaff
-from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
-from yaffjit.jit.refusals import refusal, shown
-from yaffjit.jit.types import MessageViewType, PathsType, unavailable, value_type
+from yaffjit.jit.emit.outline import I8, NULL
+from yaffjit.jit.types import MessageViewType, PathsType, unavailable
 from yaffjit.plan.model import SCALAR_CODE, FieldPlan, MessagePlan
+from yaffjit.plan.paths import parse_path
 
 Steps = tuple[tuple[MessagePlan, FieldPlan], ...]
 
-_ELEMENTS = {
+# numba types of stored numbers, by their character in `SCALAR_CODE`.
+ELEMENTS = {
     "?": types.boolean,
     "i": types.int32,
     "I": types.uint32,
@@ -50,27 +49,17 @@ def resolve(mp: MessagePlan, path: str) -> Steps:
     """The fields that a path goes through, each with the message that it's in.
 
     Raises:
-        SchemaError: a name isn't in its message (with near names), or the path goes through something
-            else than singular messages.
+        SchemaError: it isn't a path (`yaffjit.plan.paths`), or it goes through elements of repeated fields or
+            values of maps.
     """
-    steps: list[tuple[MessagePlan, FieldPlan]] = []
-    at = mp
-    for name in path.split("."):
-        if steps:
-            last = steps[-1][1]
-            if last.repeated or last.kind != "message":
-                what = "a map" if last.is_map else "repeated" if last.repeated else f"of kind {last.kind}"
-                raise SchemaError(
-                    f"path {path!r} of {mp.full_name}: field {last.name} is {what}, and has no field {name!r}"
-                )
-            at = at.child(last)
-        f = at.by_name.get(name)
-        if f is None:
-            lost = next((f" under YaFF: {reason}" for field, reason in at.lost if field == name), "")
-            near = lost or near_names(name, at.by_name)
-            raise SchemaError(f"path {path!r} of {mp.full_name}: {at.full_name} has no field {name!r}{near}")
-        steps.append((at, f))
-    return tuple(steps)
+    steps = parse_path(mp, path)
+    for step in steps:
+        if step.index is not None:
+            what = "values of maps" if step.f.is_map else "elements of repeated fields"
+            raise SchemaError(
+                f"path {path!r} of {mp.full_name}: {what} can't be columns: field {step.f.name}"
+            )
+    return tuple((step.mp, step.f) for step in steps)
 
 
 class Paths:
@@ -126,10 +115,9 @@ class _Walk:
     It doesn't rely on LLVM's merging, which gives up on large functions.
     """
 
-    def __init__(self, builder: ir.IRBuilder, mp: MessagePlan, message: ir.Value, frozen: bool) -> None:
+    def __init__(self, builder: ir.IRBuilder, mp: MessagePlan, message: ir.Value) -> None:
         self.builder = builder
         self.mp = mp
-        self.frozen = frozen
         self.messages: dict[tuple[str, ...], ir.Value] = {(): message}
 
     def _message(self, steps: Steps) -> ir.Value:
@@ -138,21 +126,21 @@ class _Walk:
         found = self.messages.get(names)
         if found is None:
             outer = self._message(steps[:-1])
-            found = yaff.reference(self.builder, *steps[-1], outer, self.frozen)
+            found = yaff.reference(self.builder, *steps[-1], outer)
             self.messages[names] = found
         return found
 
     def value(self, path: str) -> ir.Value:
         """The stored scalar at a path."""
         steps = resolve(self.mp, path)
-        return yaff.scalar(self.builder, *steps[-1], self._message(steps[:-1]), self.frozen)
+        return yaff.scalar(self.builder, *steps[-1], self._message(steps[:-1]))
 
     def presence(self, path: str) -> ir.Value:
         """Whether the field at a path and all messages on the way are set, as an i1."""
         steps = resolve(self.mp, path)
         message = self._message(steps[:-1])
         if steps[-1][1].explicit:
-            return yaff.present(self.builder, *steps[-1], message, self.frozen)
+            return yaff.present(self.builder, *steps[-1], message)
         return self.builder.icmp_unsigned("!=", message, NULL)
 
 
@@ -188,7 +176,7 @@ def store_row(  # type: ignore[no-untyped-def]
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         pointer = cgutils.create_struct_proxy(message)(context, builder, args[0]).pointer
-        walk = _Walk(builder, paths.mp, pointer, frozen=True)
+        walk = _Walk(builder, paths.mp, pointer)
         found = []
         for path in paths.values:
             value = walk.value(path)
@@ -206,41 +194,6 @@ def store_row(  # type: ignore[no-untyped-def]
 
 def _stored_types(paths: PathsType) -> Iterator[types.Type]:
     for path in paths.values:
-        yield _ELEMENTS[SCALAR_CODE[resolve(paths.mp, path)[-1][1].kind]]
+        yield ELEMENTS[SCALAR_CODE[resolve(paths.mp, path)[-1][1].kind]]
     for _ in paths.presences:
         yield types.boolean
-
-
-@intrinsic
-def read_path(typingctx, data, pos, paths):  # type: ignore[no-untyped-def]
-    """``read_path(data, pos, paths)``: the value or presence of the one path, of the buffer at ``data[pos]``.
-
-    The bytes may change while the caller runs. IndexError where ``pos`` isn't within ``data``.
-    """
-    if not (
-        isinstance(data, types.Buffer) and data.ndim == 1 and data.dtype == types.uint8 and data.layout == "C"
-    ):
-        raise refusal(CompileTypeError, f"a getter takes a contiguous array of uint8, not {shown(data)}")
-    if not isinstance(pos, types.Integer):
-        raise refusal(CompileTypeError, f"pos is an integer, not {shown(pos)}")
-    mp = paths.mp
-    result: Any = value_type(*resolve(mp, paths.values[0])[-1]) if paths.values else types.boolean
-
-    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-        array = context.make_array(data)(context, builder, args[0])
-        refuse_disk_cache(builder)  # its argument types don't tell the schema
-        at = args[1]
-        last = builder.sub(array.nitems, I64(4))
-        outside = builder.or_(builder.icmp_signed("<", at, I64(0)), builder.icmp_signed(">", at, last))
-        with cgutils.if_unlikely(builder, outside):
-            context.call_conv.return_user_exc(builder, IndexError, ("pos isn't within the data",))
-        buffer = builder.gep(builder.bitcast(array.data, POINTER), [at])
-        root = builder.load(builder.bitcast(buffer, I32.as_pointer()), align=1)
-        message = builder.gep(buffer, [builder.zext(root, I64)])
-        walk = _Walk(builder, mp, message, frozen=False)
-        if paths.values:
-            f = resolve(mp, paths.values[0])[-1][1]
-            return widen(builder, f, walk.value(paths.values[0]))
-        return walk.presence(paths.presences[0])
-
-    return result(data, types.int64, paths), codegen
