@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from numba import njit
-
 from yaffjit.jit.paths import store_row
 from yaffjit.jit.records import message_at, prefetch_at
+from yaffjit.kernels.cached import cached
 
 # Rows between the one that is read and the one that is fetched meanwhile. Measured on banners of 312 bytes in
 # memory: 0.7 to 0.8 of the time without.
 ROWS_AHEAD = 32
 
 
-def _cached(function: Callable[..., Any]) -> Any:
-    try:
-        return njit(function, cache=True, nogil=True)
-    except RuntimeError:  # numba finds no folder for its cache: read-only or homeless containers
-        return njit(function, nogil=True)
-
-
-@_cached
-def gather(records, paths, outs, begin, end):  # type: ignore[no-untyped-def]
+def _gather(records, paths, outs, begin, end):  # type: ignore[no-untyped-def]
     """Stores the paths' fields of rows ``begin`` to ``end`` at the same rows of ``outs``.
 
     Requires: ``0 <= begin``; ``end`` is at most the length of the records and of each array; ``outs`` has
@@ -36,3 +24,6 @@ def gather(records, paths, outs, begin, end):  # type: ignore[no-untyped-def]
         store_row(message_at(records, row), paths, outs, row)
     for row in range(prefetched_end, end):
         store_row(message_at(records, row), paths, outs, row)
+
+
+gather = cached(_gather, nogil=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from numba import int64, njit, types
 
+from yaffjit.kernels.cached import cached
 from yaffjit.kernels.memory import (
     data_address,
     load_i32,
@@ -428,11 +429,10 @@ def _check_rows(buffer: int, nbytes: int, offsets: int, first: int, last: int, r
 
 
 def _compiled(function: Callable[..., Any], signature: Any, nogil: bool) -> Any:
-    try:
-        return njit(signature, nogil=nogil, cache=True)(function)
-    except Exception:
-        # No folder for the cache, or one that is full or damaged. Whatever else it was comes again here.
-        return njit(signature, nogil=nogil)(function)
+    dispatcher = cached(function, nogil)
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()  # a call with other types is a mistake
+    return dispatcher
 
 
 class Kernel:

@@ -1,0 +1,40 @@
+"""Our own functions in numba's cache on disk: it saves time if it works, and never stops a function.
+
+A cache that is full, damaged or can't be written would otherwise raise out of the first call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+
+class _LenientCache(FunctionCache):
+    """Numba's cache of a function, where an error means that there's nothing in it."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            # Emptied, so that what is compiled now can be saved, and the next process finds it.
+            with contextlib.suppress(Exception):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with contextlib.suppress(Exception):
+            super().save_overload(sig, data)
+
+
+def cached(function: Callable[..., Any], nogil: bool = False) -> Any:
+    """``njit(function, cache=True)`` that works without a cache too."""
+    dispatcher = njit(function, nogil=nogil)
+    if hasattr(dispatcher, "_cache"):  # else numba.config.DISABLE_JIT
+        # No folder for it: read-only or homeless containers.
+        with contextlib.suppress(Exception):
+            dispatcher._cache = _LenientCache(function)
+    return dispatcher
