@@ -287,7 +287,7 @@ def test_refused_sources(tmp_path: Path) -> None:
             yj.load_schema(source, **options)
         assert str(caught.value) == text
 
-    refuse(tmp_path / "no.proto", f"no such file: {tmp_path / 'no.proto'}")
+    refuse(tmp_path / "no.proto", f"no such file: '{tmp_path / 'no.proto'}'")
     refuse([], "a schema needs at least one source")
     refuse(
         7,
@@ -399,3 +399,134 @@ def test_published_schemas_load_whole(package: str, least: int) -> None:
     assert dict(schema.unsupported) == {}
     for name in schema.messages:
         assert len(schema[name].plan.fingerprint) == 32
+
+
+def chain(length: int, edge: str) -> bytes:
+    """A set of ``length`` messages or files, each of which reaches the next; the last one has a fault."""
+    from google.protobuf import descriptor_pb2
+
+    files = descriptor_pb2.FileDescriptorSet()
+    if edge == "import":
+        for i in range(length):
+            file = files.file.add(name=f"f{i}.proto", syntax="proto3")
+            if i + 1 < length:
+                file.dependency.append(f"f{i + 1}.proto")
+        return files.SerializeToString()
+    file = files.file.add(name="chain.proto", syntax="proto3")
+    for i in range(length):
+        message = file.message_type.add(name=f"M{i}")
+        field = message.field.add(name="next", number=1, label=1)
+        if i + 1 < length:
+            field.type, field.type_name = field.TYPE_MESSAGE, f".M{i + 1}"
+        else:
+            field.type, field.number = field.TYPE_INT32, 9000
+    return files.SerializeToString()
+
+
+def test_long_import_chains() -> None:
+    assert len(yj.load_schema(chain(3000, "import")).messages) == 0
+
+
+def test_long_chains_of_messages_are_judged_once() -> None:
+    schema = yj.load_schema(chain(3000, "message"))
+    faults = schema.unsupported
+    assert len(faults) == 3000
+    assert faults["M2998"] == "M2998, field next: M2999: field next has id 9000, the highest is 8190"
+    assert faults["M0"] == (
+        "".join(f"M{i}, field next: " for i in range(8))
+        + "..., M2999: field next has id 9000, the highest is 8190"
+    )
+
+
+def test_files_that_import_each_other() -> None:
+    from google.protobuf import descriptor_pb2
+
+    files = [
+        descriptor_pb2.FileDescriptorProto(name=f"{a}.proto", dependency=[f"{b}.proto"])
+        for a, b in ("ab", "bc", "ca")
+    ]
+    with pytest.raises(yj.SchemaError) as caught:
+        yj.load_schema(descriptor_pb2.FileDescriptorSet(file=files).SerializeToString())
+    assert str(caught.value) == "files import each other: a.proto -> b.proto -> c.proto -> a.proto"
+
+
+def test_types_nested_deeper_than_protobuf_reads() -> None:
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(name="deep.proto", syntax="proto3")
+    message = file.message_type.add(name="M")
+    for _ in range(90):
+        message = message.nested_type.add(name="M")
+    data = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    try:
+        loaded = yj.load_schema(data)
+    except yj.SchemaError:
+        return
+    assert len(loaded.messages) == 91
+
+
+def test_a_chain_too_long_for_protobufs_classes() -> None:
+    from google.protobuf import descriptor_pb2
+
+    files = descriptor_pb2.FileDescriptorSet.FromString(chain(600, "message"))
+    files.file[0].message_type[-1].field[0].number = 1
+    message_type = yj.load_schema(files.SerializeToString())["M0"]
+    try:
+        _ = message_type.message_class
+    except yj.SchemaError as error:
+        assert str(error) == (
+            "M0 reaches a chain of message types that is too long for protobuf's Python classes"
+        )
+
+
+def test_a_folder_with_a_colon(tmp_path: Path) -> None:
+    folder = tmp_path / "a:b"
+    folder.mkdir()
+    (folder / "geo.proto").write_text(GEO)
+    (folder / "ads.proto").write_text(ADS)
+    assert "ads.Banner" in yj.load_schema(folder / "ads.proto")
+    (folder / "geo.proto").write_text("nonsense")
+    with pytest.raises(yj.SchemaError) as caught:
+        yj.load_schema(folder / "ads.proto")
+    assert f"{folder / 'ads.proto'}:4:1: Import" in str(caught.value)
+
+
+def test_a_link_is_read_among_its_own_neighbours(ads: Path, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    ads.rename(away / "blob")
+    ads.symlink_to(away / "blob")
+    assert "ads.Geo" in yj.load_schema(ads)
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / b"b\xff.proto".decode("utf-8", "surrogateescape")
+    path.write_text(GEO)
+    with pytest.raises(
+        yj.SchemaError, match=r"^protoc takes only paths in UTF-8, which '.*b\\udcff.proto' isn't$"
+    ):
+        yj.load_schema(path)
+
+
+def test_odd_names_and_types(tmp_path: Path, ads: Path) -> None:
+    with pytest.raises(yj.SchemaError, match=r"^no such file: ''$"):
+        yj.load_schema("")
+    with pytest.raises(yj.SchemaError, match=r"File name too long"):
+        yj.load_schema("x" * 5000 + ".proto")
+    with pytest.raises(TypeError, match=r"^include takes folders, not int$"):
+        yj.load_schema(ads, include=[5])  # type: ignore[list-item]
+    assert "ads.Geo" in yj.load_schema(ads, include=str(tmp_path))
+    schema = yj.load_schema(ads)
+    with pytest.raises(TypeError, match=r"^message types have names, so they aren't found by int$"):
+        schema[5]  # type: ignore[index]
+    assert [] not in schema
+
+
+def test_enum_values_with_names_that_python_keeps_for_itself(tmp_path: Path) -> None:
+    values = ("A", "mro", "mro_member", "_x_", "_x__member", "_E__p", "B__q", "__len__", "_")
+    text = "".join(f"{name} = {number};" for number, name in enumerate(values))
+    members = load_text(tmp_path, f'syntax = "proto2"; enum E {{ {text} }}').enums["E"]
+    assert [int(member) for member in members] == list(range(len(values)))
+    assert members["mro_member"] == 2
+    assert members["mro_member_"] == 1
+    assert members["B__q"] == 6

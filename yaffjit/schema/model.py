@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from yaffjit.errors import SchemaError
+
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pool import DescriptorPool
     from google.protobuf.message import Message as ProtobufMessage
@@ -127,7 +129,11 @@ class SchemaDef:
         """The google.protobuf class of a message of this schema's own pool."""
         from google.protobuf import message_factory
 
-        found: type[ProtobufMessage] = message_factory.GetMessageClass(
-            self.pool.FindMessageTypeByName(full_name)
-        )
+        descriptor = self.pool.FindMessageTypeByName(full_name)
+        try:
+            found: type[ProtobufMessage] = message_factory.GetMessageClass(descriptor)
+        except RecursionError:
+            raise SchemaError(
+                f"{full_name} reaches a chain of message types that is too long for protobuf's Python classes"
+            ) from None
         return found

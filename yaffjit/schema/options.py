@@ -11,6 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from yaffjit.errors import SchemaError
 from yaffjit.schema.model import KINDS, FieldOption, MessageOption, ReservedField
 
 _LAYOUTS = ("unknown", "fixed", "flat", "sparse", "dynamic")
@@ -45,7 +46,12 @@ class OptionsReader:
 
     def parse(self, descriptor_set: bytes) -> Any:
         """The FileDescriptorSet as a message whose options know YaFF's extensions."""
-        return self._set_class.FromString(descriptor_set)
+        from google.protobuf.message import DecodeError
+
+        try:
+            return self._set_class.FromString(descriptor_set)
+        except DecodeError as error:
+            raise SchemaError(f"the options of the schema can't be read: {error}") from None
 
     def of_message(self, proto: Any) -> tuple[MessageOption, ...]:
         """All ``(yaff.proto.message)`` entries of a DescriptorProto."""

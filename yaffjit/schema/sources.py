@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Union
 
 from yaffjit.errors import SchemaError
 from yaffjit.schema.options import options_file
+from yaffjit.schema.protoc import run_protoc
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -55,8 +52,16 @@ def read_source(source: Any, include: Sequence[PathLike]) -> Descriptors:
     if not sources:
         raise SchemaError("a schema needs at least one source")
     if all(isinstance(item, (str, os.PathLike)) for item in sources):
-        return _from_paths([Path(item) for item in sources], include)
+        return _from_paths(sources, _folders(include))
     return _from_files([_file_of(item) for item in sources])
+
+
+def _folders(include: Any) -> list[PathLike]:
+    folders = [include] if isinstance(include, (str, os.PathLike)) else list(include)
+    for folder in folders:
+        if not isinstance(folder, (str, os.PathLike)):
+            raise TypeError(f"include takes folders, not {type(folder).__name__}")
+    return folders
 
 
 def _file_of(source: Any) -> Any:
@@ -79,68 +84,36 @@ def _from_files(files: Iterable[Any]) -> Descriptors:
     """Descriptors of generated code: its own pool, so that messages of its classes fit."""
     from google.protobuf import descriptor_pb2
 
-    ordered: dict[str, Any] = {}
-
-    def visit(file: Any) -> None:
-        if file.name not in ordered:
-            for dependency in file.dependencies:
-                visit(dependency)
-            ordered[file.name] = file
-
-    pools = []
-    for file in files:
-        visit(file)
-        if file.pool not in pools:
-            pools.append(file.pool)
+    files = list(files)
+    pools = {id(file.pool): file.pool for file in files}
     if len(pools) > 1:
         raise SchemaError("the sources belong to different descriptor pools: load them one by one")
     result = descriptor_pb2.FileDescriptorSet()
-    for file in ordered.values():
+    for file in dependencies_first(files, lambda file: file.name, lambda file: file.dependencies):
         result.file.add().ParseFromString(file.serialized_pb)
-    return Descriptors(result.SerializeToString(), pools[0])
+    return Descriptors(result.SerializeToString(), files[0].pool)
 
 
-def _from_paths(paths: list[Path], include: Sequence[PathLike]) -> Descriptors:
-    for path in paths:
-        if not path.is_file():
-            raise SchemaError(f"no such file: {path}")
-    protos = [path for path in paths if path.suffix == ".proto"]
-    sets = [path.read_bytes() for path in paths if path.suffix != ".proto"]
+def _from_paths(paths: list[PathLike], include: Sequence[PathLike]) -> Descriptors:
+    protos: list[Path] = []
+    sets: list[bytes] = []
+    for name in paths:
+        path = Path(name)
+        try:
+            found = os.fspath(name) != "" and path.is_file()
+            is_proto = path.suffix == ".proto"
+            content = path.read_bytes() if found and not is_proto else b""
+        except (OSError, ValueError) as error:
+            raise SchemaError(f"{os.fspath(name)!r} can't be read: {error}") from None
+        if not found:
+            raise SchemaError(f"no such file: {os.fspath(name)!r}")
+        if is_proto:
+            protos.append(path)
+        else:
+            sets.append(content)
     if protos:
-        sets.append(_run_protoc(protos, [Path(item) for item in include]))
+        sets.append(run_protoc(protos, [Path(item) for item in include]))
     return _from_sets(sets)
-
-
-def _run_protoc(protos: list[Path], include: list[Path]) -> bytes:
-    """The FileDescriptorSet that protoc makes of the files, imports included."""
-    for folder in include:
-        if not folder.is_dir():
-            raise SchemaError(f"no such include folder: {folder}")
-    roots = [folder.resolve() for folder in include]
-    own_folders = {proto.resolve().parent for proto in protos}
-    outside = [folder for folder in own_folders if not any(folder.is_relative_to(root) for root in roots)]
-    # protoc names a file by the first root that holds it: the deepest one gives the name that imports use.
-    roots += sorted(outside, key=lambda folder: (-len(folder.parts), folder))
-    with (
-        resources.as_file(resources.files("yaffjit.schema")) as own,
-        resources.as_file(resources.files("grpc_tools") / "_proto") as well_known,
-        tempfile.TemporaryDirectory() as scratch,
-    ):
-        output = Path(scratch) / "schema.binpb"
-        command = [
-            sys.executable,
-            "-m",
-            "grpc_tools.protoc",
-            "--include_imports",
-            f"--descriptor_set_out={output}",
-        ]
-        command += [f"--proto_path={root}" for root in (*roots, own, well_known)]
-        command += [str(proto.resolve()) for proto in protos]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode != 0:
-            names = ", ".join(map(str, protos))
-            raise SchemaError(f"{names} doesn't compile:\n{done.stderr.strip() or done.stdout.strip()}")
-        return output.read_bytes()
 
 
 def _from_sets(sets: list[bytes]) -> Descriptors:
@@ -162,7 +135,7 @@ def _from_sets(sets: list[bytes]) -> Descriptors:
                 raise SchemaError(f"two different files are named {file.name}")
     pool: Any = descriptor_pool.DescriptorPool()
     result = descriptor_pb2.FileDescriptorSet()
-    for file in _dependencies_first(files):
+    for file in _files_first(files):
         try:
             pool.AddSerializedFile(file.SerializeToString())
         except TypeError as error:
@@ -171,26 +144,45 @@ def _from_sets(sets: list[bytes]) -> Descriptors:
     return Descriptors(result.SerializeToString(), pool)
 
 
-def _dependencies_first(files: dict[str, Any]) -> list[Any]:
+def _files_first(files: dict[str, Any]) -> list[Any]:
+    """FileDescriptorProtos, each behind all that it imports; well-known ones are added where they lack."""
+
+    def imports(file: Any) -> list[Any]:
+        found = []
+        for name in file.dependency:
+            imported = files.get(name) or _well_known_file(name)
+            if imported is None:
+                raise SchemaError(f"{file.name} imports {name}, which the descriptor set doesn't hold")
+            found.append(imported)
+        return found
+
+    return dependencies_first(files.values(), lambda file: file.name, imports)
+
+
+def dependencies_first(
+    roots: Iterable[Any], name_of: Callable[[Any], str], imports_of: Callable[[Any], Iterable[Any]]
+) -> list[Any]:
+    """All that the roots import, and themselves, each behind its own imports.
+
+    Raises:
+        SchemaError: some import each other.
+    """
     ordered: dict[str, Any] = {}
-    path: list[str] = []
-
-    def visit(name: str) -> None:
-        if name in ordered:
-            return
-        if name in path:
-            raise SchemaError(f"files import each other: {' -> '.join([*path, name])}")
-        file = files.get(name) or _well_known_file(name)
-        if file is None:
-            raise SchemaError(f"{path[-1]} imports {name}, which the descriptor set doesn't hold")
-        path.append(name)
-        for dependency in file.dependency:
-            visit(dependency)
-        path.pop()
-        ordered[name] = file
-
-    for name in files:
-        visit(name)
+    for root in roots:
+        # The files being visited, outermost first, each with the imports that are left to visit.
+        path: dict[str, tuple[Any, Iterator[Any]]] = {}
+        if name_of(root) not in ordered:
+            path[name_of(root)] = (root, iter(imports_of(root)))
+        while path:
+            name, (file, rest) = next(reversed(path.items()))
+            imported = next(rest, None)
+            if imported is None:
+                del path[name]
+                ordered[name] = file
+            elif name_of(imported) in path:
+                raise SchemaError(f"files import each other: {' -> '.join([*path, name_of(imported)])}")
+            elif name_of(imported) not in ordered:
+                path[name_of(imported)] = (imported, iter(imports_of(imported)))
     return list(ordered.values())
 
 
