@@ -268,8 +268,8 @@ def test_python_names_as_enum_values(tmp_path: Path) -> None:
     members = schema.enums["E"].__members__
     assert {name: int(value) for name, value in members.items()} == {
         "None": 0,
-        "mro_member": 1,
-        "_x__member": 2,
+        "member_mro": 1,
+        "member__x_": 2,
         "True": 3,
     }
 
@@ -523,10 +523,10 @@ def test_odd_names_and_types(tmp_path: Path, ads: Path) -> None:
 
 
 def test_enum_values_with_names_that_python_keeps_for_itself(tmp_path: Path) -> None:
-    values = ("A", "mro", "mro_member", "_x_", "_x__member", "_E__p", "B__q", "__len__", "_")
+    values = ("A", "mro", "member_mro", "_x_", "member__x_", "_E__p", "B__q", "__len__", "_")
     text = "".join(f"{name} = {number};" for number, name in enumerate(values))
     members = load_text(tmp_path, f'syntax = "proto2"; enum E {{ {text} }}').enums["E"]
     assert [int(member) for member in members] == list(range(len(values)))
-    assert members["mro_member"] == 2
-    assert members["mro_member_"] == 1
+    assert members["member_mro"] == 2
+    assert members["member_mro_"] == 1
     assert members["B__q"] == 6

@@ -137,7 +137,7 @@ def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.
     members: dict[str, int] = {}
     for label, number in values:
         if _is_pythons_own(name, label):
-            label = f"{label}_member"
+            label = f"member_{label}"
             while label in taken or label in members:
                 label += "_"
         members[label] = number
