@@ -5,9 +5,19 @@ it's a view of the same array, which comes out as a list.
 """
 
 # Some are imported for what they register with numba.
-from yaffjit.jit.repeated import access, arrays, boxing, compare, elements, lists, methods, reduce
+from yaffjit.jit.repeated import (
+    access,
+    arrays,
+    boxing,
+    compare,
+    elements,
+    lists,
+    methods,
+    reduce,
+    unsupported,
+)
 from yaffjit.jit.repeated.type import RepeatedType, repeated_type
 
 __all__ = ["RepeatedType", "repeated_type"]
 
-del access, arrays, boxing, compare, elements, lists, methods, reduce
+del access, arrays, boxing, compare, elements, lists, methods, reduce, unsupported

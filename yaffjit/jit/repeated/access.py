@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import RefType, iternext_impl, lower_builtin
+from numba.core.inline_closurecall import length_of_iterator
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.cpython.slicing import fix_slice, guard_invalid_slice
 
@@ -141,6 +142,21 @@ def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
     with builder.if_then(inside):
         result.yield_(Elements.of(context, builder, iterator.repeated, native).at(index))
         builder.store(builder.add(index, I64(1)), native.index)
+
+
+@infer_global(length_of_iterator)
+class _LengthOfIterator(Typing):
+    """What ``np.array([... for x in repeated])`` asks for."""
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+        return signature(types.intp, *args) if isinstance(args[0], RepeatedIteratorType) else None
+
+
+@lower_builtin(length_of_iterator, RepeatedIteratorType)
+def _length_of_iterator(
+    context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]
+) -> ir.Value:
+    return cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0]).count
 
 
 @infer_global(reversed)

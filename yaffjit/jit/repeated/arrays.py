@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref, lower_builtin
 from numba.core.typing.templates import Signature, infer_global, signature
-from numba.extending import overload
+from numba.extending import overload, overload_method
 from numba.np.arrayobj import _empty_nd_impl, make_array, populate_array
 
 from yaffjit.errors import CompileTypeError
@@ -95,6 +95,12 @@ def _as_array(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
     return returns(context, builder, sig.return_type, made)
 
 
+@overload_method(RepeatedType, "ravel")
+def _ravel(a):  # type: ignore[no-untyped-def]
+    """What numba's parallel forms of argmin and argmax ask of their argument."""
+    return lambda a: np.asarray(a)
+
+
 @overload(np.asarray)
 def _as_array_of(a, dtype=None):  # type: ignore[no-untyped-def]
     if isinstance(a, RepeatedType):
@@ -152,9 +158,10 @@ def _as_arrays(args: tuple[types.Type, ...]) -> tuple[types.Type, ...]:
     return tuple(array_type(typ) if isinstance(typ, RepeatedType) else typ for typ in args)
 
 
-for _function in (
+REDUCTIONS: tuple[Any, ...] = (
     np.sum, np.prod, np.mean, np.std, np.var, np.median, np.min, np.max, np.ptp, np.argmin, np.argmax, np.any,
     np.all, np.count_nonzero, np.nansum, np.nanmean, np.nanmin, np.nanmax, np.percentile, np.quantile,
     np.cumsum, np.cumprod, np.sort, np.unique,
-):  # fmt: skip
+)  # fmt: skip
+for _function in REDUCTIONS:
     _of_arrays(_function)

@@ -78,7 +78,7 @@ class _Attributes(AttributeTemplate):
         method = _METHODS.get(name)
         if method is not None:
             return Method(method, repeated)
-        if is_probed() or name.startswith("__"):  # numba asks for some of these by itself
+        if is_probed() or name.startswith("__") or name == "ravel":  # numba asks for these by itself
             return None
         if name in _CHANGES:
             what = "a slice is" if repeated.part else "repeated fields are"
