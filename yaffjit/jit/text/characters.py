@@ -15,9 +15,8 @@ from numba.core.imputils import RefType, iternext_impl, lower_builtin
 from numba.core.typing.templates import Signature, signature
 from numba.cpython.slicing import fix_slice
 
-from yaffjit.errors import CompileTypeError
 from yaffjit.jit.emit.outline import I64
-from yaffjit.jit.refusals import refusal
+from yaffjit.jit.refusals import refuse_calls
 from yaffjit.jit.text import utf8
 from yaffjit.jit.text.decode import count_points
 from yaffjit.jit.text.rules import bare, is_bytes, is_text, raise_if, typed
@@ -190,18 +189,11 @@ def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
 
 
 def _refuse_number(function: type) -> None:
-    name = function.__name__
-
-    def rule(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
-        if args and isinstance(bare(args[0]), TextLikeType):
-            raise refusal(
-                CompileTypeError,
-                f"{name}() of a text isn't available in jitted code, as it isn't for numba's own strings: "
-                "convert outside, or from ord(c) of each character",
-            )
-        return None
-
-    typed(function, rule)
+    text = (
+        f"{function.__name__}() of a text isn't available in jitted code, as it isn't for numba's own "
+        "strings: convert outside, or from ord(c) of each character"
+    )
+    refuse_calls(function, lambda args: text if args and isinstance(bare(args[0]), TextLikeType) else None)
 
 
 _refuse_number(int)

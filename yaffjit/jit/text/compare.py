@@ -196,8 +196,13 @@ def _membership(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
 typed(operator.contains, _membership)
 
 
+# Tuples of one type are sequences too, for which numba has code of its own, so they are named.
 @lower_builtin(operator.contains, types.BaseTuple, TextType)
+@lower_builtin(operator.contains, types.UniTuple, TextType)
+@lower_builtin(operator.contains, types.NamedUniTuple, TextType)
 @lower_builtin(operator.contains, types.BaseTuple, BytesType)
+@lower_builtin(operator.contains, types.UniTuple, BytesType)
+@lower_builtin(operator.contains, types.NamedUniTuple, BytesType)
 def _in_tuple(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     container, item = sig.args
     compare = compare_texts if isinstance(item, TextType) else _compare_bytes

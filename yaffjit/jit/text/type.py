@@ -17,7 +17,7 @@ from numba.core.imputils import lower_cast
 from numba.core.typeconv import Conversion
 
 from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
-from yaffjit.jit.keys import source_hash
+from yaffjit.jit.keys import PlainType, source_hash
 from yaffjit.jit.types import BorrowedType
 
 __all__ = [
@@ -34,24 +34,14 @@ __all__ = [
 numba_bytes = types.Bytes(types.uint8, 1, "C", readonly=True)
 
 
-class TextLikeType(BorrowedType, types.IterableType, types.Hashable):
-    """What text and bytes have in common.
+class TextLikeType(BorrowedType, PlainType, types.IterableType, types.Hashable):
+    """What text and bytes have in common."""
 
-    Args:
-        sources: the hash of our sources that a cached function was compiled from; it's in the name, so that
-            functions of another version of ours aren't taken.
-    """
-
-    label: str
     what = "a text"
     instead = "keep a copy, str(x), instead"
 
-    def __init__(self, sources: str = "") -> None:
-        self.sources = sources or source_hash()
-        super().__init__(name=f"{self.label}[#{self.sources}]")
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.sources,)
+    def __init__(self) -> None:
+        super().__init__(f"{self.label}[#{source_hash()}]")
 
     @property
     def iterator_type(self) -> types.IteratorType:
@@ -90,7 +80,7 @@ class BytesType(TextLikeType):
         return Conversion.safe if isinstance(other, types.Bytes) else None
 
 
-class TextIteratorType(BorrowedType, types.IteratorType):
+class TextIteratorType(BorrowedType, PlainType, types.IteratorType):
     """Over the characters of a text, or the numbers of bytes."""
 
     what = "an iterator over text"
@@ -98,10 +88,7 @@ class TextIteratorType(BorrowedType, types.IteratorType):
 
     def __init__(self, text: TextLikeType) -> None:
         self.text = text
-        super().__init__(name=f"iterator of {text.name}")
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.text,)
+        super().__init__(f"iterator of {text.name}", text)
 
     @property
     def yield_type(self) -> types.Type:
