@@ -465,10 +465,14 @@ def test_functions_of_numpy() -> None:
         return np.sqrt(np.asarray(m.uint32s)), np.array([x.price for x in m.items]), np.cumsum(m.sint64s)
 
     def in_parallel(m: Any) -> Any:
-        return np.asarray(m.int32s) * 2, np.sum(m.int32s), np.argmax(m.doubles), sum(m.bools)
+        return np.asarray(m.doubles) * 2, int(np.sum(m.int32s)), int(np.argmax(m.doubles)), sum(m.bools)
 
     check(by_element)
     jitted = numba.njit(parallel=True)(in_parallel)
+    of = jit_arrays.message_type()
+    records = yaffjit.records(of, [of.encode({"price": row / 4}) for row in range(5)])
+    prices = numba.njit(lambda records: np.array([m.price for m in records]))(records)
+    assert plain(prices) == ("float64", [0.0, 0.25, 0.5, 0.75, 1.0])
     m = message(int32s=[3, 1, -2], doubles=[0.5, 2.5], bools=[True])
     assert plain(jitted(jit_arrays.views("dynamic", m)[0])) == plain(in_parallel(m))
 

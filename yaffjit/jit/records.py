@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from yaffjit.errors import RowError
 from yaffjit.jit.emit.outline import I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.lengths import has_length
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
@@ -196,6 +197,9 @@ def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     made.owner = records.owner
     made.row = cgutils.alloca_once_value(builder, I64(0))
     return made._getvalue()
+
+
+has_length(RecordsIteratorType)
 
 
 @lower_builtin("iternext", RecordsIteratorType)

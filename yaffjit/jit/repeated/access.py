@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import RefType, iternext_impl, lower_builtin
-from numba.core.inline_closurecall import length_of_iterator
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.cpython.slicing import fix_slice, guard_invalid_slice
 
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers import uint64_exact
+from yaffjit.jit.lengths import has_length
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.repeated.elements import Elements
 from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
@@ -144,19 +144,7 @@ def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
         builder.store(builder.add(index, I64(1)), native.index)
 
 
-@infer_global(length_of_iterator)
-class _LengthOfIterator(Typing):
-    """What ``np.array([... for x in repeated])`` asks for."""
-
-    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
-        return signature(types.intp, *args) if isinstance(args[0], RepeatedIteratorType) else None
-
-
-@lower_builtin(length_of_iterator, RepeatedIteratorType)
-def _length_of_iterator(
-    context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]
-) -> ir.Value:
-    return cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0]).count
+has_length(RepeatedIteratorType)
 
 
 @infer_global(reversed)
