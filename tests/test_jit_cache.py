@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -15,12 +16,21 @@ import pytest
 
 import yaffjit
 from yaffjit.jit import keys
+from yaffjit.jit.constants import EnumType, MessageClassType
+from yaffjit.jit.getters import PathType
+from yaffjit.jit.integers import uint64_exact
+from yaffjit.jit.maps import MapPartType, MapType
+from yaffjit.jit.maps.type import MapIteratorType
 from yaffjit.jit.paths import Paths
+from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
+from yaffjit.jit.text.type import bytes_type, text_type
 from yaffjit.jit.types import OneofType, RecordsIteratorType
+from yaffjit.kernels import sources
 
 REPOSITORY = Path(__file__).parents[1]
 
 SCRIPT = """
+import io
 import json
 import sys
 
@@ -94,14 +104,36 @@ def test_second_process_hits_and_another_schema_misses(tmp_path: Path) -> None:
 
 
 def all_types() -> list[Any]:
+    """One of each class that `keys` can make again."""
     mp = jit_kinds.message_type("dynamic").plan
-    records = jit_kinds.message_type("dynamic").records_type
-    paths = Paths(mp, ("plain_int32", "child.plain_int32"), ("child",))
-    view = jit_kinds.message_type("dynamic").numba_type
-    return [view, records, RecordsIteratorType(mp), OneofType(mp, "pick"), paths._numba_type_]
+    enum = EnumType("kinds.Color", (("NONE", 0), ("RED", 2)))
+    return [
+        jit_kinds.message_type("dynamic").numba_type,
+        jit_kinds.message_type("dynamic").records_type,
+        Paths(mp, ("plain_int32", "child.plain_int32"), ("child",))._numba_type_,
+        RecordsIteratorType(mp),
+        OneofType(mp, "pick"),
+        PathType(mp, "many[0]", "value"),
+        RepeatedType(mp, "many"),
+        RepeatedIteratorType(mp, "many", True),
+        MapType(mp, "pairs"),
+        MapPartType(mp, "pairs", "items"),
+        MapIteratorType(mp, "pairs", "keys"),
+        uint64_exact,
+        text_type,
+        bytes_type,
+        text_type.iterator_type,
+        enum,
+        MessageClassType("kinds.Dynamic", (("ID_FIELD_NUMBER", 1),), (("Color", enum),)),
+    ]
 
 
-@pytest.mark.parametrize("index", range(5))
+def test_all_classes_are_tried() -> None:
+    concrete = {name for name, cls in keys._classes.items() if not cls.__subclasses__()}
+    assert {type(numba_type).__name__ for numba_type in all_types()} == concrete
+
+
+@pytest.mark.parametrize("index", range(len(all_types())))
 def test_a_type_pickles_as_its_key_alone(index: int) -> None:
     numba_type = all_types()[index]
     data = pickle.dumps(numba_type)
@@ -109,9 +141,12 @@ def test_a_type_pickles_as_its_key_alone(index: int) -> None:
     assert pickle.loads(data) is numba_type
 
 
+@pytest.mark.parametrize("index", range(len(all_types())))
 @pytest.mark.parametrize("position", [1, 3])
-def test_a_key_of_another_schema_or_version_stays_itself(position: int) -> None:
-    key = list(all_types()[4].key)
+def test_a_key_of_another_schema_or_version_stays_itself(index: int, position: int) -> None:
+    key = list(all_types()[index].key)
+    if not key[position]:
+        return  # it isn't of a schema
     key[position] = "0" * len(key[position])
     foreign = keys.rebuild(tuple(key))
     assert type(foreign) is keys.ForeignType
@@ -119,33 +154,68 @@ def test_a_key_of_another_schema_or_version_stays_itself(position: int) -> None:
     again = pickle.loads(pickle.dumps(foreign))
     assert again is foreign
     assert again.key == tuple(key)
-    assert pickle.dumps(foreign).count(b"Paths") <= 2
+    # A class that another version of ours has moved or renamed isn't asked for.
+    assert not [name for name in pickle_globals(foreign) if name != "yaffjit.jit.keys rebuild"]
+
+
+def pickle_globals(value: object) -> list[str]:
+    """What a pickle imports."""
+    found: list[str] = []
+
+    class Finder(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            found.append(f"{module} {name}")
+            return super().find_class(module, name)
+
+    Finder(io.BytesIO(pickle.dumps(value))).load()
+    return found
 
 
 def test_types_differ_where_their_keys_do() -> None:
     made = [*all_types(), jit_kinds.message_type("flat").numba_type]
+    count = len(made)
     mp = jit_kinds.message_type("dynamic").plan
     made += [Paths(mp, ("plain_int32",))._numba_type_, Paths(mp, (), ("plain_int32",))._numba_type_]
-    assert len(set(made)) == len({t.name for t in made}) == len({t.key for t in made}) == 8
+    assert len(set(made)) == len({t.name for t in made}) == len({t.key for t in made}) == count + 2
 
 
 def test_a_change_of_our_sources_changes_the_hash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    package = Path(keys.__file__).parent
-    for name in ("a.py", "emit/b.py", "emit/c.txt", "__pycache__/d.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name in ("one/a.py", "one/emit/b.py", "one/emit/c.txt", "one/__pycache__/d.py", "two/a.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("1")
-    monkeypatch.setattr(keys.importlib.resources, "files", lambda name: tmp_path)
-    compute = keys.source_hash.__wrapped__
-    before = compute()
-    (tmp_path / "emit/c.txt").write_text("2")
-    (tmp_path / "__pycache__/d.py").write_text("2")
-    assert compute() == before
-    (tmp_path / "emit/b.py").write_text("2")
-    changed = compute()
-    assert changed != before
-    (tmp_path / "emit/b.py").rename(tmp_path / "emit/e.py")
-    assert compute() not in (before, changed)
-    assert (package / "emit" / "yaff.py").exists()
+    monkeypatch.setattr(sources.importlib.resources, "files", lambda name: tmp_path / name)
+
+    def compute() -> str:
+        return sources.hash_of_sources.__wrapped__(("one", "two"))
+
+    seen = [compute()]
+    (tmp_path / "one/emit/c.txt").write_text("2")
+    (tmp_path / "one/__pycache__/d.py").write_text("2")
+    assert compute() == seen[0]
+    (tmp_path / "one/emit/b.py").write_text("2")
+    seen.append(compute())
+    (tmp_path / "one/emit/b.py").rename(tmp_path / "one/emit/e.py")
+    seen.append(compute())
+    (tmp_path / "two/a.py").write_text("12")
+    seen.append(compute())
+    assert len(set(seen)) == 4
+
+
+def test_hashes_are_of_all_that_machine_code_is_made_of() -> None:
+    """Modules that jitted code imports are in the packages whose sources are its key."""
+    for packages, root in (
+        (sources.GETTER_PACKAGES, "yaffjit.jit"),
+        (sources.KERNEL_PACKAGES, "yaffjit.kernels.verify"),
+    ):
+        code = f"import sys, {root}; print(*[name for name in sys.modules if name.startswith('yaffjit.')])"
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        # Which say what a schema or an error is, not what code does; and what keeps the caches.
+        others = ("yaffjit.errors", "yaffjit.schema", "yaffjit.kernels")
+        for name in done.stdout.split():
+            assert name.startswith((*packages, *others)), name
 
 
 def test_a_function_that_uses_a_getter_is_not_cached(tmp_path: Path) -> None:

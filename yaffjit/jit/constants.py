@@ -32,21 +32,20 @@ from numba.extending import NativeValue, unbox
 from yaffjit.errors import CompileAttributeError, CompileTypeError, CompileValueError, NumberError, near_names
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.integers.type import operand
-from yaffjit.jit.keys import PlanType, source_hash
+from yaffjit.jit.keys import PlainType, PlanType, source_hash
 from yaffjit.jit.refusals import Method, is_probed, refusal, shown
 from yaffjit.plan.model import MessagePlan
 
 Numbers = tuple[tuple[str, int], ...]
 
 
-class _NamesType(types.Type):
+class _NamesType(PlainType):
     """A type without a value at run time, known by its content.
 
     Args:
         full_name: of the enum or message.
         numbers: the constants that are attributes.
         inner: other attributes: types of enums and message classes.
-        sources: the version of ours that made it, as in `keys.Key`.
     """
 
     label = "names"
@@ -56,21 +55,13 @@ class _NamesType(types.Type):
         full_name: str,
         numbers: Numbers,
         inner: tuple[tuple[str, _NamesType], ...] = (),
-        sources: str = "",
     ) -> None:
         self.full_name = full_name
         self.numbers = dict(numbers)
         self.inner = dict(inner)
-        self._key = (type(self).__name__, full_name, numbers, inner, sources or source_hash())
-        digest = hashlib.blake2b(repr(self._key).encode("utf-8", "surrogatepass"), digest_size=8)
-        super().__init__(name=f"{self.label}[{full_name} #{digest.hexdigest()}]")
-
-    @property
-    def key(self) -> Any:
-        return self._key
-
-    def __reduce__(self) -> Any:
-        return type(self), self._key[1:]
+        content = repr((full_name, numbers, inner, source_hash()))
+        digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8)
+        super().__init__(f"{self.label}[{full_name} #{digest.hexdigest()}]", full_name, numbers, inner)
 
     def attribute(self, name: str) -> types.Type | None:
         """The type of an attribute, or None."""

@@ -7,51 +7,32 @@ back to the same key; without it one process would damage the cache of another.
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import importlib.resources
 import threading
 import weakref
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from numba.core import types
 
 from yaffjit.errors import SchemaError
+from yaffjit.kernels.sources import GETTER_PACKAGES, hash_of_sources
 from yaffjit.plan.model import MessagePlan
 
 if TYPE_CHECKING:
-    from importlib.abc import Traversable
-
     from yaffjit.plan.build import Plan
 
-# (class name, fingerprint, full name of the message, hash of our sources, details of the class)
+# (class name, fingerprint, full name of the message, hash of our sources, details of the class); of a type
+# that isn't of a message both are empty.
 Key = tuple[str, str, str, str, tuple[Any, ...]]
 
-_classes: dict[str, type[PlanType]] = {}
+_classes: dict[str, type[KeyedType]] = {}
 _plans: weakref.WeakSet[Plan] = weakref.WeakSet()
 _lock = threading.Lock()
 
 
-@functools.cache
 def source_hash() -> str:
-    """A hash of the sources that decide which machine code a getter becomes (16 hex digits).
-
-    numba's cache looks only at the user's file, so this makes cached code of another version of ours miss.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for name, content in sorted(_sources(importlib.resources.files("yaffjit.jit"), "")):
-        digest.update(f"{name} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
-    for entry in folder.iterdir():
-        if entry.name.endswith(".py"):
-            yield prefix + entry.name, entry.read_bytes()
-        elif entry.is_dir() and entry.name != "__pycache__":
-            yield from _sources(entry, f"{prefix}{entry.name}/")
+    """A hash of the sources that decide which machine code a getter becomes (16 hex digits)."""
+    return hash_of_sources(GETTER_PACKAGES)
 
 
 def find_plan(fingerprint: str, full_name: str) -> MessagePlan | None:
@@ -72,7 +53,11 @@ def find_plan(fingerprint: str, full_name: str) -> MessagePlan | None:
 def rebuild(key: Key) -> types.Type:
     """The living type of a key, or a placeholder."""
     kind, fingerprint, full_name, sources, details = key
-    mp = find_plan(fingerprint, full_name) if sources == source_hash() else None
+    if sources != source_hash():
+        return ForeignType(key)
+    if not fingerprint:
+        return _classes[kind](*details)
+    mp = find_plan(fingerprint, full_name)
     return ForeignType(key) if mp is None else _classes[kind](mp, *details)
 
 
@@ -91,30 +76,16 @@ class ForeignType(types.Type):
         return rebuild, (self._key,)
 
 
-class PlanType(types.Type):
-    """A numba type that is made from a message's plan and a few details.
-
-    Args:
-        mp: the plan; equal plans of two loads give one type.
-        details: plain values (strings, numbers, tuples of them) that distinguish types of one class.
-    """
+class KeyedType(types.Type):
+    """A numba type that pickles as its key. Its class is found by its name, so it's the only one of that."""
 
     # What users see in error texts, before the message's name.
     label: ClassVar[str]
+    _key: Key
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         _classes[cls.__name__] = cls
-
-    def __init__(self, mp: MessagePlan, *details: Any) -> None:
-        with _lock:
-            _plans.add(mp.plan)
-        self.mp = mp
-        self.details = details
-        self._key: Key = (type(self).__name__, mp.fingerprint, mp.full_name, source_hash(), details)
-        # Symbols are made of names, so different keys need different names.
-        digest = hashlib.blake2b(repr(self._key).encode("utf-8", "surrogatepass"), digest_size=8)
-        super().__init__(name=f"{self.label}[{mp.full_name} #{digest.hexdigest()}]")
 
     @property
     def key(self) -> Key:
@@ -122,3 +93,37 @@ class PlanType(types.Type):
 
     def __reduce__(self) -> Any:
         return rebuild, (self._key,)
+
+    def _digest(self) -> str:
+        """A hash of the key, for the name: symbols are made of names, so different keys need different ones."""
+        return hashlib.blake2b(repr(self._key).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+class PlainType(KeyedType):
+    """A numba type of ours that isn't of a message; it's made of a few details.
+
+    Args:
+        name: what numba shows.
+        details: plain values, types, tuples of them, that the class takes to make an equal type.
+    """
+
+    def __init__(self, name: str, *details: Any) -> None:
+        self._key = (type(self).__name__, "", "", source_hash(), details)
+        super().__init__(name=name)
+
+
+class PlanType(KeyedType):
+    """A numba type that is made from a message's plan and a few details.
+
+    Args:
+        mp: the plan; equal plans of two loads give one type.
+        details: plain values (strings, numbers, tuples of them) that distinguish types of one class.
+    """
+
+    def __init__(self, mp: MessagePlan, *details: Any) -> None:
+        with _lock:
+            _plans.add(mp.plan)
+        self.mp = mp
+        self.details = details
+        self._key = (type(self).__name__, mp.fingerprint, mp.full_name, source_hash(), details)
+        super().__init__(name=f"{self.label}[{mp.full_name} #{self._digest()}]")

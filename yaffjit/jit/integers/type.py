@@ -13,6 +13,8 @@ from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import box, intrinsic, register_model
 
+from yaffjit.jit.keys import PlainType
+
 INT64_MAX = 2**63 - 1
 INTEGERS = (
     types.Integer,
@@ -23,8 +25,10 @@ INTEGERS = (
 )
 
 
-class UInt64ExactType(types.Hashable):
+class UInt64ExactType(PlainType, types.Hashable):
     """A value in [0, 2**64) that no implicit conversion leaves; one instance, ``uint64_exact``."""
+
+    label = "uint64"
 
     def __init__(self) -> None:
         super().__init__("uint64_exact")
@@ -35,13 +39,6 @@ class UInt64ExactType(types.Hashable):
 
     def can_convert_from(self, context: Any, other: types.Type) -> Conversion | None:
         return Conversion.safe if is_integer(other) else None
-
-    def __reduce__(self) -> tuple[Callable[[], UInt64ExactType], tuple[()]]:
-        return _the_type, ()
-
-
-def _the_type() -> UInt64ExactType:
-    return uint64_exact
 
 
 uint64_exact = UInt64ExactType()
