@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from llvmlite import ir
 from numba import njit
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
-from numba.extending import box, intrinsic, overload
+from numba.extending import box, intrinsic, overload, overload_method
 
 from yaffjit.jit.emit.outline import I32
 from yaffjit.jit.truth import has_truth
@@ -30,6 +30,7 @@ class _Typing(AbstractTemplate):
 
 
 _NAMES = (types.StringLiteral, types.NoneType)
+_MAYBE_TEXT = types.Optional(types.unicode_type)
 
 
 @infer_global(operator.eq)
@@ -103,6 +104,40 @@ def _from_none(
     context: Any, builder: ir.IRBuilder, source: types.Type, target: OneofType, value: ir.Value
 ) -> Any:
     return I32(0)
+
+
+@lower_cast(OneofType, types.Optional)
+def _to_text(
+    context: Any, builder: ir.IRBuilder, source: OneofType, target: types.Optional, value: ir.Value
+) -> ir.Value:
+    """The member's name as a string that may be None, or the same where the target is its own Optional."""
+    if isinstance(target.type, OneofType):
+        return context.make_optional_value(builder, target.type, value)
+    result = cgutils.alloca_once_value(builder, context.make_optional_none(builder, target.type))
+    for f in source.members:
+        with builder.if_then(builder.icmp_signed("==", value, I32(f.number))):
+            name = context.get_constant_generic(builder, target.type, f.name)
+            builder.store(context.make_optional_value(builder, target.type, name), result)
+    return builder.load(result)
+
+
+@intrinsic
+def _shown(typingctx, oneof):  # type: ignore[no-untyped-def]
+    """The member's name as a string; "None" for None."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        optional = context.make_helper(
+            builder, _MAYBE_TEXT, value=_to_text(context, builder, oneof, _MAYBE_TEXT, args[0])
+        )
+        none = context.get_constant_generic(builder, types.unicode_type, "None")
+        return builder.select(optional.valid, optional.data, none)
+
+    return types.unicode_type(oneof), codegen
+
+
+@overload_method(OneofType, "__str__")
+def _str(oneof):  # type: ignore[no-untyped-def]
+    return lambda oneof: _shown(oneof)
 
 
 @intrinsic

@@ -80,7 +80,14 @@ class OneofType(PlanType):
         return next((f.number for f in self.members if f.name == name), -1)
 
     def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
-        return self if isinstance(other, types.NoneType) else None
+        if isinstance(other, types.NoneType):
+            return self
+        # In a variable that may hold another string it becomes a string, or None.
+        if isinstance(other, (types.UnicodeType, types.StringLiteral)):
+            return types.Optional(types.unicode_type)
+        if isinstance(other, types.Optional) and isinstance(other.type, types.UnicodeType):
+            return other
+        return None
 
 
 class RecordsType(BorrowedType, PlanType, types.IterableType):
