@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import re
 from typing import Any
 
 import jit_arrays
@@ -436,6 +437,46 @@ def test_prange() -> None:
     records = yaffjit.records(of, [of.encode(m) for m in messages])
     expected = sum(item.size for m in messages for item in m.items)
     assert numba.njit(parallel=True)(records_in_parallel)(records) == expected
+
+
+# ---- speed, as far as the machine code shows it ----
+
+
+def read_once(m: Any, i: Any, out: Any) -> None:
+    out[0] = m.items[i].price
+
+
+def read_again(m: Any, i: Any, out: Any) -> None:
+    out[0] = m.items[i].price
+    out[1] = m.items[i].price * 2
+    item = m.items[i]
+    out[2] = item.price + m.items[i].price
+
+
+def test_equal_reads_of_an_element_are_one_across_stores() -> None:
+    v, out = view(items=[{"price": 0.5}]), np.zeros(3)
+
+    def loads(function: Any) -> int:
+        jitted = numba.njit(function)
+        jitted(v, 0, out)
+        (text,) = jitted.inspect_llvm().values()
+        return text.count("!invariant.load")
+
+    assert loads(read_again) == loads(read_once) > 0
+    assert out.tolist() == [0.5, 1.0, 1.0]
+
+
+def test_loops_are_vectorised() -> None:
+    @numba.njit
+    def total(m):
+        found = 0
+        for x in m.int64s:
+            found += x ^ 5
+        return found
+
+    assert total(view(int64s=[1, 2])) == (1 ^ 5) + (2 ^ 5)
+    (text,) = total.inspect_llvm().values()
+    assert re.search(r"load <\d+ x i64>, .*align 1, !invariant\.load", text)
 
 
 # ---- numpy ----
