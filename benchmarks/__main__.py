@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks import columns, compile, getters, views
+from benchmarks import columns, compile, getters, repeated, views
 from benchmarks.native import compiler_version
 from benchmarks.timing import Race, Result, run
 from yaffjit.render import text_table
@@ -22,6 +22,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "columns": columns.races,
     "compile": compile.races,
     "views": views.races,
+    "repeated": repeated.races,
 }
 PACKAGES = ("yaffjit", "numba", "llvmlite", "numpy", "protobuf", "pyarrow", "ptars")
 UNITS = {"ns": 1e9, "ms": 1e3}

@@ -55,7 +55,7 @@ def test_unequal_results_stop_a_race() -> None:
         check_equal(race)
 
 
-@pytest.mark.parametrize("suite", ["getters", "columns", "views"])
+@pytest.mark.parametrize("suite", ["getters", "columns", "views", "repeated"])
 def test_suite_runs(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
