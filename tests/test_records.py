@@ -16,6 +16,7 @@ import yaffjit as yj
 from yaffjit.rows import CHUNK_ROWS, Records, records, records_unchecked
 
 ROWS = 100
+OFFSETS_MUST_BE = "offsets must be a one-dimensional array of n + 1 integers for n messages"
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,14 @@ def arrays(payloads: list[bytes]) -> tuple[bytes, np.ndarray[Any, Any]]:
 
 def ids(recs: Records) -> list[int]:
     return [view.id for view in recs]
+
+
+@numba.njit
+def checked_sum(recs: Any) -> Any:
+    total = 0
+    for row in range(len(recs)):
+        total += row * recs[row].first
+    return total
 
 
 def test_public_names(row_type: yj.MessageType, payloads: list[bytes]) -> None:
@@ -88,16 +97,48 @@ def test_read_only_buffers_are_not_copied(plan: Any, arrays: Any, tmp_path: Path
     assert records(plan, (data, offsets))[0]._data is data
 
 
-def test_what_is_writable_is_refused(plan: Any, arrays: Any) -> None:
+def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    array.flags.writeable = False
+    return array
+
+
+# What each gives somebody can write to, although most of them say that they are read-only.
+COULD_CHANGE: dict[str, Any] = {
+    "bytearray": bytearray,
+    "read-only memoryview": lambda data: memoryview(bytearray(data)).toreadonly(),
+    "its slice": lambda data: memoryview(bytearray(data)).toreadonly()[:],
+    "array": lambda data: np.frombuffer(data, np.uint8).copy(),
+    "array whose flag can be set back": lambda data: read_only(np.frombuffer(data, np.uint8).copy()),
+    "read-only view of an array": lambda data: read_only(np.frombuffer(data, np.uint8).copy().view()),
+    "slice of a read-only view": lambda data: read_only(np.frombuffer(data, np.uint8).copy()[:])[:],
+    "array over a read-only memoryview": lambda data: np.frombuffer(
+        memoryview(bytearray(data)).toreadonly(), np.uint8
+    ),
+    "read-only array over a bytearray": lambda data: read_only(np.frombuffer(bytearray(data), np.uint8)),
+    "Arrow buffer over a bytearray": lambda data: pa.py_buffer(bytearray(data)),
+    "slice of it": lambda data: pa.py_buffer(bytearray(data)).slice(0),
+    "array over it": lambda data: np.frombuffer(pa.py_buffer(bytearray(data)), np.uint8),
+    "memoryview of it": lambda data: memoryview(pa.py_buffer(bytearray(data))),
+}
+
+
+@pytest.mark.parametrize("form", list(COULD_CHANGE))
+def test_what_could_change_is_refused(plan: Any, arrays: Any, form: str) -> None:
+    data, offsets = arrays
+    buffer = COULD_CHANGE[form](data)
+    with pytest.raises(ValueError) as caught:
+        records(plan, (buffer, offsets))
+    assert str(caught.value) == (
+        "the data is writable, so it could change after it was verified: pass copy=True, "
+        "or use records_unchecked if it is trusted and stays as it is"
+    )
+    assert ids(records(plan, (buffer, offsets), copy=True)) == list(range(ROWS))
+    assert ids(records_unchecked(plan, (buffer, offsets))) == list(range(ROWS))
+
+
+def test_a_copy_stays_and_unchecked_data_is_shared(plan: Any, arrays: Any) -> None:
     data, offsets = arrays
     array = np.frombuffer(data, np.uint8).copy()
-    for buffer in (array, bytearray(data), memoryview(bytearray(data)).toreadonly()):
-        with pytest.raises(ValueError) as caught:
-            records(plan, (buffer, offsets))
-        assert str(caught.value) == (
-            "the data is writable, so it could change after it was verified: pass copy=True, "
-            "or use records_unchecked if it is trusted and stays as it is"
-        )
     copied = records(plan, (array, offsets), copy=True)
     shared = records_unchecked(plan, (array, offsets))
     array[:] = 255
@@ -105,12 +146,64 @@ def test_what_is_writable_is_refused(plan: Any, arrays: Any) -> None:
     assert shared.payload(0) == b"\xff" * offsets[1]
 
 
-def test_writable_offsets_are_copied(plan: Any, arrays: Any) -> None:
+OFFSETS_THAT_COULD_CHANGE: dict[str, Any] = {
+    "array": lambda mine: mine,
+    "read-only view": lambda mine: read_only(mine.view()),
+    "read-only slice of a view": lambda mine: read_only(mine[:])[:],
+    "flag that can be set back": lambda mine: mine,
+    "memoryview": lambda mine: memoryview(mine).toreadonly(),
+    "array over a memoryview": lambda mine: np.frombuffer(memoryview(mine).toreadonly(), np.int64),
+    "array over an Arrow buffer": lambda mine: np.frombuffer(pa.py_buffer(mine), np.int64),
+}
+
+
+@pytest.mark.parametrize("form", list(OFFSETS_THAT_COULD_CHANGE))
+def test_offsets_that_could_change_are_copied(plan: Any, arrays: Any, form: str) -> None:
     data, offsets = arrays
-    mine = offsets.copy()
-    recs = records(plan, (data, mine))
-    mine[:] = 2**40
-    assert ids(recs) == list(range(ROWS))
+    for make in (records, records_unchecked):
+        mine = offsets.copy()
+        if form == "flag that can be set back":
+            read_only(mine)
+        recs = make(plan, (data, OFFSETS_THAT_COULD_CHANGE[form](mine)))
+        mine.flags.writeable = True
+        mine[:] = 2**40
+        assert ids(recs) == list(range(ROWS))
+        assert checked_sum(recs) == 0
+
+
+def test_offsets_that_cannot_change_are_shared(plan: Any, arrays: Any) -> None:
+    data, offsets = arrays
+    shared = np.frombuffer(offsets.tobytes(), np.int64)
+    recs = records(plan, (data, shared))
+    assert recs._chunks.chunks[0].offsets.ctypes.data == shared.ctypes.data
+    column = pa.array([b"\4\0\0\0\0\0"] * 3, pa.large_binary())
+    recs = records_unchecked(plan, column)
+    assert recs._chunks.chunks[0].offsets.ctypes.data == column.buffers()[1].address
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.dtype("<i8"), np.dtype(">u4"), np.dtype("S2"), np.dtype([("a", "u1"), ("b", "<u2")])]
+)
+def test_data_of_any_element_type(plan: Any, payloads: list[bytes], dtype: Any) -> None:
+    joined = b"".join(payloads)
+    data = joined + bytes(-len(joined) % 48)
+    array = np.frombuffer(data, dtype)
+    offsets = np.cumsum([0, *map(len, payloads)])
+    assert ids(records(plan, (array, offsets))) == list(range(ROWS))
+    assert ids(records(plan, (array, offsets), copy=True)) == list(range(ROWS))
+    with pytest.raises(ValueError, match="^the data is writable"):
+        records(plan, (array.copy(), offsets))
+    assert ids(records(plan, (array.reshape(2, -1), offsets))) == list(range(ROWS))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [bytes, bytearray, memoryview, pa.py_buffer, lambda payload: np.frombuffer(payload, np.uint8)],
+)
+def test_two_payloads_are_not_data_and_offsets(plan: Any, payloads: list[bytes], kind: Any) -> None:
+    for make in (records, records_unchecked):
+        assert ids(make(plan, (kind(payloads[0]), kind(payloads[7])))) == [0, 7]
+    assert ids(records(plan, (payloads[0], kind(payloads[7])))) == [0, 7]
 
 
 def test_arrow_columns(plan: Any, payloads: list[bytes]) -> None:
@@ -142,6 +235,22 @@ def test_arrow_columns(plan: Any, payloads: list[bytes]) -> None:
             np.zeros(3, np.uint8),
             TypeError,
             "payloads must be an iterable of bytes, one a message, or (data, offsets), not one ndarray",
+        ),
+        (
+            5,
+            TypeError,
+            "payloads must be an iterable of bytes, one a message, or (data, offsets), not one int",
+        ),
+        ([memoryview(b"abcd")[::2]], ValueError, "row 0: the message isn't contiguous"),
+        ((b"abc", [[0], [1, 2]]), ValueError, f"{OFFSETS_MUST_BE}, not list"),
+        ((b"abc", None), ValueError, f"{OFFSETS_MUST_BE}, not object of shape ()"),
+        ((b"abc", "abc"), ValueError, f"{OFFSETS_MUST_BE}, not <U3 of shape ()"),
+        ((b"abc", [0, 2**70]), ValueError, f"{OFFSETS_MUST_BE}, not object of shape (2,)"),
+        ((b"abc", [False, True]), ValueError, f"{OFFSETS_MUST_BE}, not bool of shape (2,)"),
+        (
+            (np.zeros(3, "M8[s]"), [0, 1]),
+            TypeError,
+            "(data, offsets): data must be a buffer of bytes, not ndarray",
         ),
         ((3, [0, 1]), TypeError, "(data, offsets): data must be a buffer of bytes, not int"),
         (
@@ -278,14 +387,6 @@ def test_repr(plan: Any, payloads: list[bytes]) -> None:
     recs = records(plan, payloads * 20)
     assert repr(recs) == f"<Records of columns.Row: 2,000 rows, {recs.nbytes:,} bytes>"
     assert recs.plan is plan
-
-
-@numba.njit
-def checked_sum(recs: Any) -> Any:
-    total = 0
-    for row in range(len(recs)):
-        total += row * recs[row].first
-    return total
 
 
 @pytest.mark.parametrize("count", [CHUNK_ROWS - 1, CHUNK_ROWS, CHUNK_ROWS + 1, 2 * CHUNK_ROWS + 3])

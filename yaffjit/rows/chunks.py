@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from yaffjit.view.buffers import borrow, is_immutable
+
 if TYPE_CHECKING:
     from yaffjit.plan import Plan
     from yaffjit.view.owner import Owner
@@ -53,19 +55,19 @@ class Chunks:
         self._owner: Owner | None = None
 
     @classmethod
-    def of_array(cls, plan: Plan, data: Any, offsets: Any) -> Chunks:
+    def of_array(cls, plan: Plan, data: Any, offsets: Any, given: bool = True) -> Chunks:
         """One buffer and n + 1 offsets into it.
 
+        Args:
+            given: somebody else may write to the offsets, so they are copied unless they are immutable.
+
         Raises:
-            ValueError: the offsets aren't ascending integers within the data. They are copied unless they are
-                a read-only contiguous int64 array, so that they stay as they were checked.
+            ValueError: the offsets aren't ascending integers within the data.
         """
-        view = memoryview(data)
-        if not isinstance(data, bytes):
-            data = view = view.cast("B") if view.nbytes else memoryview(b"")
-        offsets = checked_offsets(offsets, view.nbytes)
+        view = borrow(data)
+        offsets = checked_offsets(offsets, len(view), given)
         starts = range(0, max(1, len(offsets) - 1), CHUNK_ROWS)
-        return cls(plan, data, [Chunk(0, view.nbytes, offsets[row : row + CHUNK_ROWS + 1]) for row in starts])
+        return cls(plan, view, [Chunk(0, len(view), offsets[row : row + CHUNK_ROWS + 1]) for row in starts])
 
     @property
     def owner(self) -> Owner:
@@ -130,20 +132,15 @@ class Chunks:
             start += last - first
 
 
-def checked_offsets(offsets: Any, nbytes: int) -> Int64Array:
+def checked_offsets(offsets: Any, nbytes: int, given: bool = True) -> Int64Array:
     """Offsets as a contiguous int64 array that nobody else writes to, ascending and within ``nbytes``."""
-    array = np.asarray(offsets)
-    if array.ndim != 1 or not len(array) or (array.dtype.kind not in "iu"):
-        raise ValueError(
-            "offsets must be a one-dimensional array of n + 1 integers for n messages, "
-            f"not {array.dtype} of shape {array.shape}"
-        )
+    array = _integers(offsets)
     if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
         raise ValueError(f"offset {array.max()} is past the end of the data, which has {nbytes} bytes")
-    shared = array.dtype == np.int64 and array.flags.c_contiguous and array.flags.aligned
-    if not shared or array.flags.writeable:
+    fits = array.dtype == np.int64 and array.flags.c_contiguous and array.flags.aligned
+    # What is checked is our copy: the caller's array may be written to meanwhile.
+    if not fits or (given and not is_immutable(array)):
         array = np.array(array, np.int64)
-        array.flags.writeable = False
     if array[0] < 0:
         raise ValueError(f"the first offset is {array[0]}: offsets count from 0")
     falls = np.flatnonzero(array[1:] < array[:-1])
@@ -153,3 +150,15 @@ def checked_offsets(offsets: Any, nbytes: int) -> Int64Array:
     if array[-1] > nbytes:
         raise ValueError(f"the last offset is {array[-1]}, but the data has {nbytes} bytes")
     return array
+
+
+def _integers(offsets: Any) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(offsets)
+    except (ValueError, TypeError):  # lists of lists, foreign objects
+        found = type(offsets).__name__
+    else:
+        if array.ndim == 1 and len(array) and array.dtype.kind in "iu":
+            return array
+        found = f"{array.dtype} of shape {array.shape}"
+    raise ValueError(f"offsets must be a one-dimensional array of n + 1 integers for n messages, not {found}")

@@ -12,7 +12,7 @@ import numpy as np
 from yaffjit.errors import RowError, VerifyError
 from yaffjit.plan.model import MessagePlan
 from yaffjit.rows.chunks import Chunks
-from yaffjit.rows.payloads import frozen, joined
+from yaffjit.rows.payloads import Buffers, frozen, joined
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
@@ -35,7 +35,8 @@ def records(
             data any contiguous buffer, offsets n + 1 integers; or a binary or large_binary Arrow array
             without nulls.
         representation: how the messages are encoded: "yaff".
-        copy: copy ``data`` first. Needed where it is writable, because what was verified mustn't change.
+        copy: copy ``data`` first. Needed where anybody could write to its memory, even if through another
+            object, because what was verified mustn't change. Offsets are copied wherever they could change.
         verify: check that no reader can leave the data; False is for data that was verified before.
 
     Raises:
@@ -43,8 +44,7 @@ def records(
         ValueError: ``data`` is writable, the offsets don't fit it, or the representation is unknown.
     """
     _check_representation(representation)
-    data, offsets = joined(payloads)
-    made = Records(mp, frozen(data, copy), offsets)
+    made = Records._of(mp, joined(payloads), copy)
     if verify:
         made.verify()
     return made
@@ -57,8 +57,7 @@ def records_unchecked(mp: MessagePlan, payloads: Any, representation: str = "yaf
     or a jitted function that reads them live.
     """
     _check_representation(representation)
-    data, offsets = joined(payloads)
-    return Records(mp, data if isinstance(data, bytes) else memoryview(data).toreadonly(), offsets)
+    return Records._of(mp, joined(payloads), copy=None)
 
 
 def _check_representation(representation: str) -> None:
@@ -103,6 +102,15 @@ class Records:
         chunks = Chunks.of_array(mp.plan, data, offsets)
         self._set(mp, chunks, 0, chunks.rows)
 
+    @classmethod
+    def _of(cls, mp: MessagePlan, buffers: Buffers, copy: bool | None = False) -> Records:
+        """Records of buffers; ``copy`` None takes data that could change as it is."""
+        data = buffers.data if copy is None else frozen(buffers, copy)
+        chunks = Chunks.of_array(mp.plan, data, buffers.offsets, buffers.given)
+        made = Records.__new__(Records)
+        made._set(mp, chunks, 0, chunks.rows)
+        return made
+
     def _set(self, mp: MessagePlan, chunks: Chunks, start: int, count: int) -> None:
         self._plan = mp
         self._chunks = chunks
@@ -146,8 +154,7 @@ class Records:
             start, stop, step = key.indices(self._count)
             if step == 1:
                 return self._shared(start, max(0, stop - start))
-            data, offsets = joined(map(self.payload, range(start, stop, step)))
-            return Records(self._plan, data, offsets)
+            return Records._of(self._plan, joined(map(self.payload, range(start, stop, step))))
         at = self._chunks.start(self._chunk_row(key))
         data = self._chunks.data
         try:
