@@ -79,7 +79,7 @@ def flag_features(item: Any) -> Any:
 
 
 def is_partner(item: Any) -> Any:
-    return item.id in PARTNERS, item.id == 2**53 + 1, item.id > 2**60, item.id in {2**63 + 5, 12}
+    return item.id in PARTNERS, item.id == 2**53 + 1, item.id > 2**60, item.id in {2**63 + 5, 2**63}
 
 
 def id_buckets(item: Any) -> Any:

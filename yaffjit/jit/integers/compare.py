@@ -12,6 +12,8 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import Signature, signature
 from numba.cpython.setobj import SetInstance
 
+from yaffjit.jit.refusals import refused_call
+
 from .type import UInt64ExactType, implementation, operand, operands, typed, uint64_exact
 
 _SYMBOL = {
@@ -93,6 +95,19 @@ for _function, _sign in _SYMBOL.items():
     _register_comparison(_function, _sign)
 
 
+# Of [2**63 + 5, 7] numba makes a list of floats, and rounds.
+FLOATS_OF_INTEGERS = (
+    "a uint64 isn't compared with a list or set of floats, which numba makes of integers where some are "
+    "above 2**63 - 1 and others aren't: use a tuple"
+)
+
+
+def holds_floats(container: types.Type) -> bool:
+    """Whether it's a list or set of floats, which may have been written as integers."""
+    kinds = (types.List, types.ListType, types.Set)
+    return isinstance(container, kinds) and isinstance(container.dtype, types.Float)
+
+
 def _elements(container: types.Type) -> tuple[types.Type, ...]:
     if isinstance(container, types.BaseTuple):
         return tuple(container.types)
@@ -103,6 +118,8 @@ def _elements(container: types.Type) -> tuple[types.Type, ...]:
 def _contains(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
     """Without converting the item to the container's type, as numba's own rule for sequences does."""
     container, item = args
+    if item is uint64_exact and holds_floats(container):
+        return refused_call(args, FLOATS_OF_INTEGERS)
     taken = operands((item, *_elements(container)))
     if taken is None or len(taken) == 1:
         return None

@@ -15,7 +15,8 @@ from numba.core.typing.templates import Signature, infer_global, signature
 from numba.cpython.listobj import ListInstance
 
 from yaffjit.jit.emit.outline import I64
-from yaffjit.jit.integers.type import implementation
+from yaffjit.jit.integers.compare import FLOATS_OF_INTEGERS, holds_floats
+from yaffjit.jit.integers.type import implementation, uint64_exact
 from yaffjit.jit.refusals import refused_call
 from yaffjit.jit.repeated.access import Typing
 from yaffjit.jit.repeated.elements import Elements, search
@@ -67,6 +68,8 @@ class _Equal(Typing):
             repeated = next(typ for typ in args if isinstance(typ, RepeatedType))
             other = args[1] if args[0] is repeated else args[0]
             text = why_not_compared(repeated.element, _element(other), repeated.place())
+            if taken_as(repeated.element) is uint64_exact and holds_floats(other):
+                text = FLOATS_OF_INTEGERS
             return signature(types.boolean, *args) if text is None else refused_call(args, text)
         if any(isinstance(typ, types.BaseTuple) for typ in args):
             return signature(types.boolean, *args)
