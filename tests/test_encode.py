@@ -220,6 +220,63 @@ def test_refusals_of_dicts(codec: Any, name: str, value: Any, sentence: str) -> 
     assert refusal(codec[name], value) == f"{name}, {sentence}"
 
 
+class WithoutModule:
+    """As classes of messages of a pool of their own: protobuf crashes when it looks for the module's name."""
+
+    __module__: Any = None
+
+    def __repr__(self) -> str:
+        return "something"
+
+
+def test_what_would_crash_protobuf_is_no_bool(codec: Any) -> None:
+    leaf = codec["codec.Leaf"]
+    view = leaf.view(leaf.encode({}))
+    for value, text in (
+        (leaf.message_class(), "a codec.Leaf message"),
+        (view, "a codec.Leaf message"),
+        (WithoutModule(), "something"),
+    ):
+        assert refusal(codec[ALL], {"b": value}) == f"codec.All, field b: {text} is not a bool"
+        assert refusal(codec[LISTS], {"b": [True, value]}) == f"codec.Lists, field b[1]: {text} is not a bool"
+    of_flags = codec[MAPS].encode({"flags": {"a": np.bool_(True)}})
+    assert codec[MAPS].decode(of_flags).flags == {"a": True}
+    assert refusal(codec[MAPS], {"flags": {"a": leaf.message_class()}}) == (
+        "codec.Maps, field flags['a']: a codec.Leaf message is not a bool"
+    )
+    assert refusal(codec[MAPS], {"colors": {WithoutModule(): 1}}) == (
+        "codec.Maps, field colors: key something is not a bool"
+    )
+
+
+def test_keys_that_are_one_to_protobuf(codec: Any) -> None:
+    for name, pairs, sentence in (
+        ("colors", {2: "RED", True: "BLUE"}, "[True]: given twice, as 2 and as True"),
+        ("flags", {"a": True, "b": True, b"a": False}, "['a']: given twice, as 'a' and as b'a'"),
+        ("colors", {2**70: 1}, f": key {2**70} is not a bool"),
+    ):
+        assert refusal(codec[MAPS], {name: pairs}) == f"codec.Maps, field {name}{sentence}"
+    decoded = codec[MAPS].decode(codec[MAPS].encode({"colors": {2: 1, np.bool_(False): 2}}))
+    assert dict(decoded.colors) == {True: 1, False: 2}
+
+
+class NoList:
+    def __iter__(self) -> Any:
+        return iter([1])
+
+    def tolist(self) -> tuple[int, ...]:
+        return (1,)
+
+    def __repr__(self) -> str:
+        return "NoList"
+
+
+@pytest.mark.parametrize("name", ["i32", "d", "b", "s", "raw", "color", "leaves"])
+def test_arrays_without_dimensions_are_no_lists(codec: Any, name: str) -> None:
+    for value in (np.array(5), np.array("x"), np.ma.masked, np.float64(1), NoList()):
+        assert refusal(codec[LISTS], {name: value}) == f"codec.Lists, field {name}: {value!r} is not a list"
+
+
 def test_refusals_of_whole_values(codec: Any) -> None:
     message_type = codec["codec.All"]
     assert refusal(message_type, [1]) == "codec.All: [1] is not a dict or a message"

@@ -121,16 +121,22 @@ class Filler:
             return self.messages_setter(f) if f.repeated else self.message_setter(f)
         return self.scalars_setter(f) if f.repeated else self.scalar_setter(f)
 
-    def numbers(self, f: FieldDef) -> Mapping[str, int]:
-        return dict(self.schema.enums[f.type_name].values) if f.kind == "enum" else {}
+    def reader(self, f: FieldDef) -> Callable[[Any], Any] | None:
+        """What makes a given value one that protobuf may be given; None where protobuf takes any."""
+        if f.kind == "bool":
+            return safe_bool
+        if f.kind != "enum":
+            return None
+        numbers = dict(self.schema.enums[f.type_name].values)
+        return lambda value: number_of(f, numbers, value)
 
     def scalar_setter(self, f: FieldDef) -> Setter:
         name = f.name
-        numbers = self.numbers(f)
+        read = self.reader(f)
 
         def set_scalar(message: Any, value: Any, depth: int) -> None:
             try:
-                setattr(message, name, number_of(f, numbers, value) if numbers else value)
+                setattr(message, name, value if read is None else read(value))
             except REFUSALS:
                 raise self.refusal(f, value) from None
 
@@ -138,19 +144,20 @@ class Filler:
 
     def scalars_setter(self, f: FieldDef) -> Setter:
         name = f.name
-        numbers = self.numbers(f)
+        read = self.reader(f)
+        checked = f.kind == "bool"
 
         def set_scalars(message: Any, value: Any, depth: int) -> None:
             values = elements(value)
             container = getattr(message, name)
             try:
-                container.extend(values)
+                container.extend(map(safe_bool, values) if checked else values)
                 return
             except REFUSALS:  # an enum's name, or a bad element: find out which
                 del container[:]
             for i, element in enumerate(values):
                 try:
-                    container.append(number_of(f, numbers, element) if numbers else element)
+                    container.append(element if read is None else read(element))
                 except Refused as refused:
                     raise refused.within(f"[{i}]") from None
                 except REFUSALS:
@@ -179,25 +186,31 @@ class Filler:
 
     def map_setter(self, f: FieldDef) -> Setter:
         key_field, value_field = self.schema.messages[f.type_name].fields
-        numbers = self.numbers(value_field)
+        read_key = self.reader(key_field)
+        read = self.reader(value_field)
         is_message = value_field.kind == "message"
 
         def set_map(message: Any, value: Any, depth: int) -> None:
             if not isinstance(value, Mapping):
                 raise Refused(f"{shown(value)} is not a dict")
             container = getattr(message, f.name)
-            for key, held in value.items():
+            for i, (key, held) in enumerate(value.items()):
                 try:
+                    own_key = key if read_key is None else read_key(key)
                     if is_message:
-                        self.fill(value_field.type_name, container[key], held, depth + 2)
+                        self.fill(value_field.type_name, container[own_key], held, depth + 2)
                     else:
-                        container[key] = number_of(value_field, numbers, held) if numbers else held
+                        container[own_key] = held if read is None else read(held)
                 except Refused as refused:
                     raise refused.within(f"[{key!r}]") from None
                 except REFUSALS:
                     if is_message or not is_key(key_field.kind, key):
                         raise self.refusal(key_field, key, "key ") from None
                     raise self.refusal(value_field, held).within(f"[{key!r}]") from None
+                if len(container) == i:
+                    known = plain_key(key_field.kind, key)
+                    first = next(other for other in value if plain_key(key_field.kind, other) == known)
+                    raise Refused(f"given twice, as {first!r} and as {key!r}").within(f"[{known!r}]")
 
         return set_map
 
@@ -253,13 +266,24 @@ def number_of(f: FieldDef, numbers: Mapping[str, int], value: Any) -> Any:
     return numbers[value]
 
 
+def safe_bool(value: Any) -> Any:
+    """A value that protobuf may be given for a bool; TypeError for one that would crash the process.
+
+    Protobuf compares the name of the module of the value's class with numpy's, as if it always were text.
+    """
+    if not isinstance(type(value).__module__, str):
+        raise TypeError("not a bool")
+    return value
+
+
 def elements(value: Any) -> list[Any]:
     """The elements of a list, an array or another iterable that isn't text or a dict."""
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
         raise Refused(f"{shown(value)} is not a list")
     tolist = getattr(value, "tolist", None)  # of numpy, array and others: Python's own numbers
-    values = list(value) if tolist is None else tolist()
-    assert isinstance(values, list)
+    values = tolist() if callable(tolist) else list(value)
+    if not isinstance(values, list):  # as of an array without dimensions
+        raise Refused(f"{shown(value)} is not a list")
     return values
 
 
@@ -268,9 +292,20 @@ def is_key(kind: str, key: Any) -> bool:
     if kind == "string":
         return isinstance(key, (str, bytes)) and is_utf8(key)
     if kind == "bool":
-        return is_integer(key)
+        return type(key).__module__ == "numpy" or fits("int64", key)
+    return not isinstance(key, bool) and fits(kind, key)
+
+
+def fits(kind: str, key: Any) -> bool:
     low, high = INT_RANGE[kind]
-    return is_integer(key) and not isinstance(key, bool) and low <= operator.index(key) <= high
+    return is_integer(key) and low <= operator.index(key) <= high
+
+
+def plain_key(kind: str, key: Any) -> Any:
+    """A key that protobuf took, as protobuf gives it back."""
+    if kind == "string":
+        return key if isinstance(key, str) else key.decode()
+    return bool(key) if kind == "bool" else operator.index(key)
 
 
 def is_utf8(text: str | bytes) -> bool:
@@ -290,5 +325,7 @@ def is_integer(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    text = repr(value)
+    # Not the text of a message, which may be empty, or huge.
+    name = getattr(getattr(type(value), "DESCRIPTOR", None), "full_name", None)
+    text = f"a {name} message" if isinstance(name, str) else repr(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
