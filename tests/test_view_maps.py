@@ -8,6 +8,7 @@ import pickle
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from vectors import TESTS
 from walk import check_view
@@ -100,7 +101,7 @@ WRONG_KEYS: dict[str, list[Any]] = {
     "u32": [-1, 2**32, True],
     "i64": [2**63, b"a"],
     "u64": [-1, 2**64],
-    "b": ["a", 1.0, None],
+    "b": ["a", 1.0, None, 2**70, 2**63, -(2**63) - 1],
 }
 
 
@@ -109,7 +110,7 @@ def test_wrong_keys_raise_what_protobuf_raises(maps: tuple[Any, Any], name: str)
     held, wanted = (getattr(value, name) for value in maps)
     for key in WRONG_KEYS[name]:
         for read in (lambda kept, key=key: kept[key], lambda kept, key=key: key in kept):
-            with pytest.raises((TypeError, ValueError)) as expected:
+            with pytest.raises((TypeError, ValueError, OverflowError)) as expected:
                 read(wanted)
             with pytest.raises(type(expected.value)) as raised:
                 read(held)
@@ -124,6 +125,8 @@ def test_other_forms_of_a_key(maps: tuple[Any, Any]) -> None:
         assert value.b[1] is False
         assert value.b[2] is False
         assert 0 in value.b
+        assert np.bool_(True) in value.b
+        assert value.b[2**63 - 1] is value.b[-(2**63)] is False
 
 
 def test_absent_maps_are_empty() -> None:

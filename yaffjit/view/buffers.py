@@ -1,4 +1,4 @@
-"""Buffers under views and records: what can't change is taken as it is, what can change is copied or refused."""
+"""Buffers under views and records: what nobody can change is taken as it is, all else copied or refused."""
 
 from __future__ import annotations
 

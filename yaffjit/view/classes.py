@@ -198,7 +198,12 @@ def _map(mp: MessagePlan, f: FieldPlan) -> Getter:
 
 
 def make_map(
-    mp: MessagePlan, f: FieldPlan, data: Data = _EMPTY_ARRAY, start: int = 4, count: int = 0, owner: Any = None
+    mp: MessagePlan,
+    f: FieldPlan,
+    data: Data = _EMPTY_ARRAY,
+    start: int = 4,
+    count: int = 0,
+    owner: Any = None,
 ) -> MapView:
     """A map field whose pairs start at an absolute position; an empty one by default."""
     return MapView(data, start, count, _map_kind(mp, f), owner)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from yaffjit.codec.locate import read_u32
@@ -71,11 +72,11 @@ class MapKind:
                 raise TypeError("bad argument type for built-in operation")
             key.decode()
             return key
-        if isinstance(key, bool) and self._key_code != "?":
+        if self._key_code == "?":
+            return _bool_of(key)
+        if isinstance(key, bool):
             raise TypeError(f"Field {self.entry.full_name}.key: Expected an int, got a boolean.")
         number = operator.index(key)
-        if self._key_code == "?":
-            return bool(number)
         low, high = _RANGES[self._key_code]
         if not low <= number < high:
             raise ValueError(f"Value out of range: {number}")
@@ -93,6 +94,16 @@ class MapKind:
 
     def default(self) -> Any:
         return self.value_default if self.child is None else self.child()._default()
+
+
+def _bool_of(key: Any) -> bool:
+    """A bool key from what protobuf takes for one: numbers of 64 bits, and numpy's bools."""
+    if type(key).__name__ in ("bool", "bool_") and type(key).__module__ == "numpy":
+        return bool(key)
+    number = operator.index(key)
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError("Python int too large to convert to C long")
+    return number != 0
 
 
 class MapView(Mapping[Any, Any]):
@@ -122,13 +133,13 @@ class MapView(Mapping[Any, Any]):
         """Rows that count. A list of pairs that is read as a map is neither sorted nor without doubles."""
         rows = self._rows
         if rows is None:
-            raws = [self._raw(row) for row in range(self._count)]
-            if all(map(operator.lt, raws, raws[1:])):
+            # Never all keys at once: pairs may share long ones.
+            if all(before < raw for before, raw in pairwise(map(self._raw, range(self._count)))):
                 rows = range(self._count)
             else:
                 rows = {}
-                for row, raw in enumerate(raws):
-                    rows.setdefault(raw, row)
+                for row in range(self._count):
+                    rows.setdefault(self._raw(row), row)
             self._rows = rows
         return rows
 
