@@ -217,6 +217,7 @@ def test_out_is_filled(recs: Records, cols: columns_module.Columns) -> None:
     ("out", "sentence"),
     [
         ([1, 2], "out['id'] must be a numpy array, not list"),
+        (np.ma.zeros(ROWS, np.uint64), "out['id'] must be a numpy array, not MaskedArray"),
         (np.zeros(ROWS, np.int64), "out['id'] has dtype int64, but the field needs uint64"),
         (np.zeros(ROWS - 1, np.uint64), "out['id'] has shape (299,), but the records need (300,)"),
         (np.zeros((ROWS, 1), np.uint64), "out['id'] has shape (300, 1), but the records need (300,)"),
@@ -267,10 +268,73 @@ def test_unknown_paths(recs: Records, path: str, sentence: str) -> None:
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize("path", ["name", "numbers", "counts"])
-def test_paths_that_are_not_numbers(recs: Records, path: str) -> None:
-    with pytest.raises(SchemaError, match=f"^path '{path}' of columns.Row: "):
+@pytest.mark.parametrize(
+    ("path", "what"), [("name", "text"), ("numbers", "repeated"), ("counts", "a map"), ("next.name", "text")]
+)
+def test_paths_that_are_not_numbers(recs: Records, path: str, what: str) -> None:
+    with pytest.raises(SchemaError) as caught:
         recs.columns(path)
+    assert str(caught.value) == (
+        f"path '{path}' of columns.Row: a column holds one number, bool or enum a row, "
+        f"but field {path.split('.')[-1]} is {what}"
+    )
+
+
+@pytest.mark.parametrize("path", [5, None, b"id", ["id", "first"], ("id",)])
+def test_paths_that_are_not_text(recs: Records, cols: columns_module.Columns, path: Any) -> None:
+    sentence = f'a path must be text, as "stats.ctr", not {type(path).__name__}'
+    if isinstance(path, (list, tuple)):
+        sentence += ': name them one by one, as in recs.columns("id", "stats.ctr")'
+    for ask in (recs.columns, cols.present):
+        with pytest.raises(TypeError) as caught:
+            ask(path)
+        assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("out", [5, [1], np.zeros(10), "id"])
+def test_out_that_is_no_mapping(recs: Records, out: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        recs.columns("id", out=out)
+    assert str(caught.value) == (
+        f'out must map paths to arrays, as {{"id": array}}, not {type(out).__name__}'
+    )
+
+
+@pytest.mark.parametrize("shift", [0, 1, ROWS - 1, 1 - ROWS])
+def test_arrays_that_overlap(recs: Records, shift: int) -> None:
+    memory = np.zeros(3 * ROWS, np.uint64)
+    out = {
+        "id": memory[ROWS : 2 * ROWS],
+        "sparse.flat.fixed.b": memory[ROWS + shift : 2 * ROWS + shift],
+    }
+    with pytest.raises(ValueError) as caught:
+        recs.columns(*out, out=out)
+    assert str(caught.value) == "out['id'] and out['sparse.flat.fixed.b'] overlap in memory"
+    assert not memory.any()
+
+
+def test_arrays_of_other_widths_that_overlap(recs: Records) -> None:
+    memory = np.zeros(4 * ROWS, np.uint32)
+    out = {"first": memory[:ROWS].view(np.int32), "id": memory[ROWS - 2 : 3 * ROWS - 2].view(np.uint64)}
+    with pytest.raises(ValueError) as caught:
+        recs.columns("id", "first", out=out)
+    assert str(caught.value) == "out['first'] and out['id'] overlap in memory"
+
+
+def test_arrays_side_by_side(recs: Records, cols: columns_module.Columns) -> None:
+    memory = np.zeros((2, ROWS), np.uint64)
+    recs.columns("id", "sparse.flat.fixed.b", out={"id": memory[1], "sparse.flat.fixed.b": memory[0]})
+    assert memory[1].tolist() == cols["id"].tolist()
+    assert memory[0].tolist() == cols["sparse.flat.fixed.b"].tolist()
+    assert recs[:0].columns("id", "sparse.flat.fixed.b", out={"id": memory[0, :0]}).rows == 0
+
+
+def test_arrays_of_other_classes(recs: Records, cols: columns_module.Columns, tmp_path: Path) -> None:
+    mapped = np.memmap(tmp_path / "out", np.uint64, "w+", shape=(ROWS,))
+    record_array = np.zeros(ROWS, np.uint64).view(np.recarray)
+    for array in (mapped, record_array):
+        assert recs.columns("id", out={"id": array})["id"] is array
+        assert array.tolist() == cols["id"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -293,18 +357,18 @@ def test_tables_of_other_libraries(cols: columns_module.Columns) -> None:
     assert structured["id"].tolist() == cols["id"].tolist()
 
 
-def test_pandas_if_it_is_there(recs: Records, monkeypatch: Any) -> None:
-    cols = recs.columns("id", "kinds.bool")
+def test_pandas(recs: Records, cols: columns_module.Columns, monkeypatch: Any) -> None:
+    frame = cols.to_pandas()
+    assert list(frame.columns) == list(cols)
+    assert len(frame) == ROWS
+    for path, array in cols.items():
+        assert frame[path].dtype == array.dtype
+        assert frame[path].to_numpy().tobytes() == array.tobytes()
+    assert len(recs[:0].columns("id").to_pandas()) == 0
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError) as caught:
         cols.to_pandas()
     assert str(caught.value) == "to_pandas needs pandas: pip install pandas"
-    frame = type(sys)("pandas")
-    frame.DataFrame = lambda data, copy: (data, copy)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pandas", frame)
-    data, copy = cols.to_pandas()
-    assert list(data) == list(cols)
-    assert copy is False
 
 
 def test_repr_is_a_small_table(row_type: MessageType) -> None:

@@ -191,7 +191,7 @@ def test_data_of_any_element_type(plan: Any, payloads: list[bytes], dtype: Any) 
     offsets = np.cumsum([0, *map(len, payloads)])
     assert ids(records(plan, (array, offsets))) == list(range(ROWS))
     assert ids(records(plan, (array, offsets), copy=True)) == list(range(ROWS))
-    with pytest.raises(ValueError, match="^the data is writable"):
+    with pytest.raises(ValueError, match=r"^the data is writable"):
         records(plan, (array.copy(), offsets))
     assert ids(records(plan, (array.reshape(2, -1), offsets))) == list(range(ROWS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from yaffjit.errors import SchemaError
 from yaffjit.render import text_table
 
 if TYPE_CHECKING:
-    from yaffjit.plan import MessagePlan
+    from yaffjit.plan import FieldPlan, MessagePlan
     from yaffjit.rows import Records
 
 Array = npt.NDArray[Any]
@@ -59,7 +60,9 @@ class Columns(Mapping[str, Array]):
 
         Raises:
             SchemaError: the message has no such path, or it is of a repeated or text field without presence.
+            TypeError: the path isn't text.
         """
+        _check_is_text(path)
         found = self._present.get(path)
         if found is None:
             found = _presence(self._records, path)
@@ -103,15 +106,15 @@ def columns(records: Records, paths: tuple[str, ...], out: Mapping[str, Array] |
 
     Raises:
         SchemaError: a path isn't one of these.
-        ValueError: no path was given, or an array of ``out`` doesn't fit.
+        ValueError: no path was given, or an array of ``out`` doesn't fit, or overlaps with another.
+        TypeError: a path isn't text, or ``out`` isn't a mapping.
     """
+    for path in paths:
+        _check_is_text(path)
     paths = tuple(dict.fromkeys(paths))
     if not paths:
         raise ValueError('columns: name at least one, as in recs.columns("id", "stats.ctr")')
-    given = dict(out or {})
-    for path in given:
-        if path not in paths:
-            raise ValueError(f"out has an array for {path!r}, which isn't among the columns {list(paths)}")
+    given = _given(out, paths)
     wanted = _paths(records.plan, paths)
     arrays: dict[str, Array] = {}
     for path, dtype in zip(paths, map(np.dtype, wanted.dtypes), strict=True):
@@ -121,8 +124,58 @@ def columns(records: Records, paths: tuple[str, ...], out: Mapping[str, Array] |
         else:
             _check_out(path, array, len(records), dtype)
             arrays[path] = array
-    _gather(records, wanted, tuple(arrays.values()))
+    _check_overlap({path: arrays[path] for path in given})
+    # The loop is compiled for plain arrays, whatever class of them was given.
+    _gather(records, wanted, tuple(array.view(np.ndarray) for array in arrays.values()))
     return Columns(records, arrays)
+
+
+def _check_is_text(path: Any) -> None:
+    if not isinstance(path, str):
+        hint = ': name them one by one, as in recs.columns("id", "stats.ctr")'
+        several = hint if isinstance(path, (list, tuple, set, dict)) else ""
+        raise TypeError(f'a path must be text, as "stats.ctr", not {type(path).__name__}{several}')
+
+
+def _check_is_number(mp: MessagePlan, path: str) -> None:
+    from yaffjit.jit.paths import resolve
+
+    f = resolve(mp, path)[-1][1]
+    if f.kind == "message" and not f.repeated:
+        raise SchemaError(f"path {path!r} of {mp.full_name} is a message: name a field of {f.message}")
+    if f.repeated or f.kind in ("string", "bytes"):
+        raise SchemaError(
+            f"path {path!r} of {mp.full_name}: a column holds one number, bool or enum a row, "
+            f"but field {f.name} is {_what(f)}"
+        )
+
+
+def _what(f: FieldPlan) -> str:
+    if f.is_map:
+        return "a map"
+    return "repeated" if f.repeated else {"string": "text"}.get(f.kind, f.kind)
+
+
+def _given(out: Any, paths: tuple[str, ...]) -> dict[str, Array]:
+    if out is None:
+        return {}
+    if not isinstance(out, Mapping):
+        raise TypeError(f'out must map paths to arrays, as {{"id": array}}, not {type(out).__name__}')
+    for path in out:
+        if path not in paths:
+            raise ValueError(f"out has an array for {path!r}, which isn't among the columns {list(paths)}")
+    return dict(out)
+
+
+def _check_overlap(given: Mapping[str, Array]) -> None:
+    """Each array has its bytes for itself: what one path stores there, another would overwrite."""
+    placed = sorted(
+        (array.__array_interface__["data"][0], array.nbytes, path) for path, array in given.items()
+    )
+    for (start, nbytes, path), (following, _, other) in itertools.pairwise(placed):
+        if start + nbytes > following:
+            first, second = (name for name in given if name in (path, other))
+            raise ValueError(f"out[{first!r}] and out[{second!r}] overlap in memory")
 
 
 def _paths(mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...] = ()) -> Any:
@@ -133,6 +186,8 @@ def _paths(mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...] 
     key = ("columns", mp.full_name, values, presences)
     made = memo.get(key)
     if made is None:
+        for path in values:
+            _check_is_number(mp, path)
         made = memo.setdefault(key, Paths(mp, values, presences))
     return made
 
@@ -146,7 +201,7 @@ def _gather(records: Records, paths: Any, outs: tuple[Array, ...]) -> None:
 
 
 def _check_out(path: str, array: Any, rows: int, dtype: np.dtype[Any]) -> None:
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise ValueError(f"out[{path!r}] must be a numpy array, not {type(array).__name__}")
     if array.dtype != dtype:
         raise ValueError(f"out[{path!r}] has dtype {array.dtype}, but the field needs {dtype}")
@@ -167,7 +222,7 @@ def _presence(records: Records, path: str) -> Array:
         _gather(records, _paths(records.plan, (), (path,)), (found,))
         return found
     if f.out_of_line:
-        what = "a map" if f.is_map else "repeated" if f.repeated else f"{f.kind} without presence"
+        what = _what(f) if f.repeated else f"{f.kind} without presence"
         raise SchemaError(f"path {path!r} of {records.plan.full_name}: field {f.name} is {what}")
     # Read anew, because the caller may have changed the arrays. By bits, as the format does it: -0.0 is set.
     values = columns(records, (path,))[path]
