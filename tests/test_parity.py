@@ -153,7 +153,7 @@ def test_counting_by_integer() -> None:
         for color in v.colors:
             by_color[color] = by_color.get(color, 0) + 1
         by_id[v.uint64] = by_id.get(v.uint64, 0) + 10
-        return by_id, by_color
+        return list(by_id.keys()), list(by_id.values()), by_color
 
     agree(
         counts, {"uint64s": [*IDS, *IDS, 2**53, 2**60, 2**63, 0], "colors": [2, 2, -3], "uint64": 2**63 + 5}
@@ -243,6 +243,7 @@ def test_str_and_format() -> None:
             (f"{v.text}", str(v.text), f"<{v.text}|{v.other_text}>", "%" + v.text),
             (f"{v.int32}", str(v.int64), f"{v.uint32}:{v.uint64}", str(v.uint64)),
             (f"{v.color}", str(v.bool), f"{v.bool}"),
+            (f"{v.double}", str(v.float), f"{v.double}:{v.float}"),
         )
 
     agree(
@@ -251,6 +252,9 @@ def test_str_and_format() -> None:
         *({"text": text, "other_text": "b"} for text in TEXTS),
         {"int32": -(2**31), "int64": 1 - 2**63, "uint32": 2**32 - 1, "uint64": UINT64, "bool": True},
         {"int64": 2**63 - 1, "uint64": 2**63 + 5, "color": -3},
+        {"double": 0.1, "float": 0.1},
+        {"double": 1e16, "float": -1e-7},
+        {"double": -INF, "float": NAN},
     )
 
 
