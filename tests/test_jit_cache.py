@@ -6,12 +6,14 @@ import io
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import jit_kinds
+import numba
 import pytest
 
 import yaffjit
@@ -30,13 +32,14 @@ from yaffjit.kernels import sources
 REPOSITORY = Path(__file__).parents[1]
 
 SCRIPT = """
-import io
 import json
+import os
 import sys
 
 import numba
 
 import yaffjit
+from yaffjit.jit.gather import gather
 
 
 @numba.njit(cache=True)
@@ -57,50 +60,226 @@ def row_of(records, row):
     return records[row].second
 
 
+@numba.njit(cache=True)
+def last_digit(number):
+    return number % 10
+
+
+@numba.njit(cache=True)
+def shouts(text):
+    return text.endswith("!")
+
+
+@numba.njit(cache=True)
+def features(m):
+    known = sum(m.ints) + m.weights["a"] + len(m.weights) if "a" in m.weights else -1.0
+    return m.title, known, [part.first for part in m.parts], m.tags[-1]
+
+
+@numba.njit
+def helped(m):
+    return last_digit(m.big), shouts(m.title)
+
+
+FUNCTIONS = read, total, row_of, features, last_digit, shouts
+CONTENT = {
+    "first": 7, "second": 8, "child": {"first": 9}, "big": 2**63 + 5, "title": "\u00fc!",
+    "ints": [1, 2], "weights": {"a": 0.5, "b": 2.0}, "parts": [{"first": 3}, {}], "tags": ["x", "y"],
+}
 results = []
 for path in sys.argv[1:]:
     message_type = yaffjit.load_schema(path)["cached.M"]
-    buffer = message_type.encode({"first": 7, "second": 8, "child": {"first": 9}})
-    *numbers, child = read(message_type.view(buffer))
+    buffer = message_type.encode(CONTENT)
+    view = message_type.view(buffer)
+    *numbers, child = read(view)
     records = yaffjit.records(message_type, [buffer] * 3)
-    results.append([*numbers, child.first, total(records), row_of(records, -1)])
+    columns = records.columns("first")["first"].tolist()
+    results.append([*numbers, child.first, total(records), row_of(records, -1), columns])
+    results[-1] += [features(view), helped(view)]
     try:
         row_of(records, 3)
     except IndexError as error:
         results[-1].append(str(error))
-hits = [sum(f.stats.cache_hits.values()) for f in (read, total, row_of)]
-misses = [sum(f.stats.cache_misses.values()) for f in (read, total, row_of)]
+if os.environ["OURS"]:
+    from yaffjit.kernels.verify import _check_rows, _compiled
+
+    check = _compiled(_check_rows, numba.int64(*[numba.int64] * 6), nogil=True)
+    FUNCTIONS = features, last_digit, shouts, gather, check
+hits = [sum(f.stats.cache_hits.values()) for f in FUNCTIONS]
+misses = [sum(f.stats.cache_misses.values()) for f in FUNCTIONS]
 print(json.dumps([results, hits, misses]))
 """
 
+PARTS = (
+    "M child = 3; repeated int32 ints = 5; map<string, double> weights = 6; repeated M parts = 7; "
+    "repeated string tags = 8;"
+)
 FIELDS = {
-    "one": "int64 first = 1; int64 second = 2; M child = 3;",
-    "two": "int64 second = 1; int64 first = 2; M child = 3;",
+    "one": f"int64 first = 1; int64 second = 2; uint64 big = 4; {PARTS} string title = 9;",
+    "two": f"int64 second = 1; int64 first = 2; fixed64 big = 4; {PARTS} string title = 10;",
 }
-EXPECTED = [7, 8, 9, 9, 21, 8, "row 3 is out of range: there are 3 rows"]
+FEATURES = ["\u00fc!", 5.5, [3, 0], "y"]
+HELPED = [3, True]
+EXPECTED = [7, 8, 9, 9, 21, 8, [7, 7, 7], FEATURES, HELPED, "row 3 is out of range: there are 3 rows"]
+ALL = [1] * 6
+NONE = [0] * 6
 
 
-def run(folder: Path, *versions: str) -> Any:
-    """Results, hits and misses of a process that uses these versions of the schema in turn."""
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with a copy of the package, which changes only where a test changes it."""
+    source, copy = REPOSITORY / "yaffjit", tmp_path / "copy"
+    shutil.copytree(source, copy / "yaffjit", ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+def write_schema(folder: Path, version: str) -> Path:
+    path = folder / f"{version}.proto"
+    path.write_text(f'syntax = "proto3"; package cached; message M {{ {FIELDS[version]} }}')
+    return path
+
+
+def run(package: Path, *versions: str, ours: bool = False) -> Any:
+    """Results, hits and misses of a process that uses these versions of the schema in turn.
+
+    ``ours``: the hits and misses are of some functions of the package too.
+    """
+    folder = package.parent
     script = folder / "reader.py"
-    if not script.exists():
-        script.write_text(SCRIPT)
-        for version, fields in FIELDS.items():
-            source = f'syntax = "proto3"; package cached; message M {{ {fields} }}'
-            (folder / f"{version}.proto").write_text(source)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, str(script), *(str(folder / f"{version}.proto") for version in versions)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), *(str(write_schema(folder, version)) for version in versions)]
+    given = {
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": str(package),
+        "OURS": "1" if ours else "",
+    }
+    done = subprocess.run(command, env={**os.environ, **given}, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_second_process_hits_and_another_schema_misses(tmp_path: Path) -> None:
-    assert run(tmp_path, "one") == [[EXPECTED], [0, 0, 0], [1, 1, 1]]
-    assert run(tmp_path, "one") == [[EXPECTED], [1, 1, 1], [0, 0, 0]]
-    # This process has never seen the schema of the entries that it leaves in the cache.
-    assert run(tmp_path, "two") == [[EXPECTED], [0, 0, 0], [1, 1, 1]]
-    assert run(tmp_path, "two", "one") == [[EXPECTED, EXPECTED], [2, 2, 2], [0, 0, 0]]
+def test_second_process_hits_and_another_schema_misses(package: Path) -> None:
+    assert run(package, "one") == [[EXPECTED], NONE, ALL]
+    assert run(package, "one") == [[EXPECTED], ALL, NONE]
+    # This process has never seen the schema of the entries that it leaves in the cache; what takes only
+    # numbers and text is the same under all schemas.
+    assert run(package, "two") == [[EXPECTED], [0, 0, 0, 0, 1, 1], [1, 1, 1, 1, 0, 0]]
+    assert run(package, "two", "one") == [[EXPECTED, EXPECTED], [2, 2, 2, 2, 1, 1], NONE]
+
+
+def test_a_change_of_our_sources_misses(package: Path) -> None:
+    def hits() -> list[int]:
+        """Of a function over a view, of two over its values, of the loop under columns, of the verifier."""
+        results, hits, misses = run(package, "one", ours=True)
+        assert results == [EXPECTED]
+        assert [hit + miss for hit, miss in zip(hits, misses, strict=True)] == [1] * 5
+        return list(hits)
+
+    def change(module: str) -> None:
+        with (package / "yaffjit" / module).open("a") as file:
+            file.write("# changed\n")
+
+    assert hits() == [0, 0, 0, 0, 0]
+    assert hits() == [1, 1, 1, 1, 1]
+    change("jit/maps/search.py")
+    assert hits() == [0, 0, 0, 0, 1]
+    change("kernels/memory.py")
+    assert hits() == [1, 1, 1, 0, 0]
+    change("plan/tables.py")
+    assert hits() == [0, 0, 0, 0, 0]
+
+
+READING = """
+import sys
+
+import yaffjit
+from yaffjit.codec.verify import load_kernel
+from yaffjit.jit.gather import gather
+
+load_kernel()
+message_type = yaffjit.load_schema(sys.argv[1])["cached.M"]
+buffer = message_type.encode({"first": 7, "title": "t"})
+columns = yaffjit.records(message_type, [buffer]).columns("first")
+print(message_type.getter("title")(buffer, 0), columns["first"], gather.stats.cache_path)
+"""
+
+
+def test_an_installation_that_cannot_be_written_works_uncached(package: Path, tmp_path: Path) -> None:
+    """Files where the folders would be stop the superuser too, who ignores permissions."""
+    for folder in {module.parent for module in package.rglob("*.py")}:
+        (folder / "__pycache__").write_text("")
+    environment = {**os.environ, "PYTHONPATH": str(package), "HOME": "/dev/null/none"}
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+
+    def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path)
+
+    done = python("-c", READING, str(write_schema(tmp_path, "one")))
+    assert (done.stdout, done.stderr, done.returncode) == ("t [7] None\n", "", 0)
+    done = python("-m", "yaffjit", "warm")
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert done.stderr == (
+        f"yaffjit: error: numba can't keep machine code: neither in {package}/yaffjit/kernels nor in the "
+        "user's folder for caches can files be written; set NUMBA_CACHE_DIR to a folder where they can\n"
+    )
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+# A user's functions and a damaged cache
+
+
+def of_view(m: Any) -> Any:
+    return m.plain_int32, len(m.text)
+
+
+def of_number(number: Any) -> Any:
+    return number + 1
+
+
+def called(function: Any, *args: Any) -> tuple[Any, int, int]:
+    """Result, hits and misses of a new dispatcher, which knows nothing but what is in the cache."""
+    dispatcher = numba.njit(cache=True)(function)
+    result = dispatcher(*args)
+    return result, sum(dispatcher.stats.cache_hits.values()), sum(dispatcher.stats.cache_misses.values())
+
+
+@pytest.fixture
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_damaged_cache_of_a_users_function_heals(cache_folder: Path, suffix: str) -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    view = message_type.view(message_type.encode({"plain_int32": 5, "text": "four"}))
+    assert called(of_view, view) == ((5, 4), 0, 1)
+    assert called(of_view, view) == ((5, 4), 1, 0)
+    for damage in (b"", None, b"\x7f" * 5000, b"version https://example.org\n"):
+        (file,) = cache_folder.rglob(f"*{suffix}")
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] if damage is None else damage)
+        assert called(of_view, view) == ((5, 4), 0, 1)
+        assert called(of_view, view) == ((5, 4), 1, 0)
+
+
+def test_a_cache_that_cannot_be_written(cache_folder: Path) -> None:
+    message_type = jit_kinds.message_type("dynamic")
+    view = message_type.view(message_type.encode({"plain_int32": 5, "text": "four"}))
+    assert called(of_view, view) == ((5, 4), 0, 1)
+    for file in list(cache_folder.rglob("*.nb?")):
+        file.unlink()
+        file.mkdir()
+    assert called(of_view, view) == ((5, 4), 0, 1)
+
+
+def test_functions_without_values_of_ours_are_left_to_numba(cache_folder: Path) -> None:
+    assert called(of_number, 1) == (2, 0, 1)
+    (file,) = cache_folder.rglob("*.nbi")
+    file.write_bytes(b"")
+    with pytest.raises(EOFError):
+        called(of_number, 1)
 
 
 def all_types() -> list[Any]:

@@ -30,6 +30,7 @@ examples:
   yaffjit show banners.arrow 0
   yaffjit columns banners.arrow id stats.ctr -o features.parquet
   yaffjit verify banners.arrow
+  yaffjit warm                                                  compile ahead, as when an image is built
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 """
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_layout(commands)
     _add_verify(commands)
     _add_demo(commands)
+    _add_warm(commands)
     return parser
 
 
@@ -311,3 +313,32 @@ def _demo(parsed: argparse.Namespace) -> None:
     from yaffjit.demo import run
 
     run(parsed.rows, keep=parsed.keep)
+
+
+# warm
+
+
+def _add_warm(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "warm",
+        _warm,
+        "compile ahead what is kept on disk, so that the first process doesn't wait for it",
+        "yaffjit warm                                  the verifier\n"
+        "yaffjit warm ads.proto ads.Banner id price    and what reads these columns in one call",
+    )
+    parser.add_argument("schema", metavar="SCHEMA", nargs="?", help="a .proto file, or a FileDescriptorSet")
+    parser.add_argument("message", metavar="MESSAGE", nargs="?", help="full name of the message type")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="columns, in the order of the call")
+    _add_schema_options(parser)
+
+
+def _warm(parsed: argparse.Namespace) -> None:
+    from yaffjit.warm import warm
+
+    if parsed.schema is not None and not parsed.paths:
+        raise SchemaError("warm: name the columns that will be read, after the schema and the message type")
+    mp = None if parsed.schema is None else _load_schema(parsed)[parsed.message].plan
+    for made in warm(mp, tuple(parsed.paths)):
+        how = "there already, loaded" if made.found else "compiled"
+        print(f"{made.what}: {how} in {made.seconds:.1f} s, in {made.folder}", flush=True)

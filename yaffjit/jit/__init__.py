@@ -1,7 +1,7 @@
 """Fields as machine code: numba types of views and records, and jitted getters over one's own arrays."""
 
 # Some are imported for what they register with numba.
-from yaffjit.jit import attributes, boxing, floats, lifetime, maps, oneofs, records, repeated, text  # noqa: F401
+from yaffjit.jit import attributes, boxing, caching, floats, lifetime, maps, oneofs, records, repeated, text  # noqa: F401
 from yaffjit.jit.getters import getter, presence
 from yaffjit.jit.types import message_type, records_type
 

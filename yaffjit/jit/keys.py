@@ -81,6 +81,8 @@ class KeyedType(types.Type):
 
     # What users see in error texts, before the message's name.
     label: ClassVar[str]
+    # Whether x[i] is the item at a position; else it looks up a key, or there's none.
+    by_position: ClassVar[bool] = True
     _key: Key
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -95,7 +97,7 @@ class KeyedType(types.Type):
         return rebuild, (self._key,)
 
     def _digest(self) -> str:
-        """A hash of the key, for the name: symbols are made of names, so different keys need different ones."""
+        """A hash of the key for the name: symbols are made of names, so those of two keys must differ."""
         return hashlib.blake2b(repr(self._key).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 

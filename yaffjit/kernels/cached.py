@@ -12,9 +12,17 @@ from typing import Any
 from numba import njit
 from numba.core.caching import FunctionCache
 
+from yaffjit.kernels.sources import KERNEL_PACKAGES, hash_of_sources
+
 
 class _LenientCache(FunctionCache):
-    """Numba's cache of a function, where an error means that there's nothing in it."""
+    """Numba's cache of a function, where an error means that there's nothing in it.
+
+    What is in it is of the same sources of ours: numba itself looks only at the file of the function.
+    """
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), hash_of_sources(KERNEL_PACKAGES))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -1,0 +1,55 @@
+"""A user's function in numba's cache on disk, where that is damaged: it's compiled anew, and kept again.
+
+numba raises out of the call instead, in each process until somebody deletes the files. Only functions that
+take values of ours are treated like this; what numba does for others is its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+from numba.core import sigutils, types
+from numba.core.caching import FunctionCache
+
+from yaffjit.jit.keys import KeyedType
+
+_load = FunctionCache.load_overload
+_save = FunctionCache.save_overload
+
+
+def _takes_ours(sig: Any) -> bool:
+    arguments, _ = sigutils.normalize_signature(sig)
+    return any(map(_is_ours, arguments))
+
+
+def _is_ours(typ: Any) -> bool:
+    if isinstance(typ, types.Optional):
+        return _is_ours(typ.type)
+    parts: Iterable[Any] = typ.types if isinstance(typ, types.BaseTuple) else ()
+    return isinstance(typ, KeyedType) or any(map(_is_ours, parts))
+
+
+def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:
+    try:
+        return _load(self, sig, target_context)
+    except Exception:
+        if not _takes_ours(sig):
+            raise
+        # Emptied, so that what is compiled now can be saved, and the next process finds it.
+        with contextlib.suppress(Exception):
+            self.flush()
+        return None
+
+
+def _save_overload(self: Any, sig: Any, data: Any) -> None:
+    try:
+        _save(self, sig, data)
+    except Exception:
+        if not _takes_ours(sig):
+            raise
+
+
+FunctionCache.load_overload = _load_overload
+FunctionCache.save_overload = _save_overload
