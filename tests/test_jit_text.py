@@ -305,8 +305,14 @@ def variables(m: Any) -> Any:
     for _ in range(2):
         if m.n < 3:
             maybe = m.b
+    raw = None
+    for _ in range(2):
+        if m.n < 3:
+            raw = m.raw
     length = 0 if maybe is None else len(maybe)
-    return best, lowered, name, maybe, length, maybe == "de", (m.a, (m.b, m.n), m.raw)
+    compared = (maybe == "de", maybe != m.b, m.b == maybe, maybe == None, maybe == maybe)  # noqa: E711
+    raws = (raw == m.raw, raw != b"de")
+    return best, lowered, name, maybe, length, compared, (m.a, (m.b, m.n), m.raw), raws, raw
 
 
 def test_containers_and_variables_keep_text(texts: yaffjit.Schema) -> None:
@@ -621,3 +627,34 @@ def test_numbers_are_not_made_of_text(texts: yaffjit.Schema) -> None:
             f"{name}() of a text isn't available in jitted code, as it isn't for numba's own strings: "
             "convert outside, or from ord(c) of each character"
         )
+
+
+def test_numbas_own_strings_compare_and_hash_as_before() -> None:
+    @numba.njit
+    def compare_and_hash(a, b):  # type: ignore[no-untyped-def]
+        joined = a + b
+        cut = joined[: len(a)]  # of the kind that the longer one has
+        return a == b, a != b, a == "de", b != "é", hash(a), hash(b), cut == a, joined != a
+
+    for a in TEXTS:
+        for b in (*TEXTS, a + "x"):
+            found = compare_and_hash(a, "".join(list(b)))
+            assert found == (a == b, a != b, a == "de", b != "é", hash(a), hash(b), True, b != ""), (a, b)
+
+
+def test_sums_of_text_are_found_again(texts: yaffjit.Schema) -> None:
+    """Keys made of text and of strings are the same keys."""
+
+    @numba.njit
+    def count(messages, extra):  # type: ignore[no-untyped-def]
+        counts = {}
+        for m in messages:
+            counts[m.a] = counts.get(m.a, 0) + 1
+        counts[extra] = counts.get(extra, 0) + 100
+        counts["é" + extra] = counts.get("é" + extra, 0) + 1000
+        return counts
+
+    message_type = texts["texts.Flat"]
+    wanted = ["é", "x", "éx", "€", "é", "x", "é", ""]
+    records = yaffjit.records(message_type, [message_type.encode({"a": text}) for text in wanted])
+    assert dict(count(records, "x")) == {"é": 3, "x": 102, "éx": 1001, "€": 1, "": 1}

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from yaffjit.jit.text import arrays, boxing, characters, compare, decode, fields, keep, search
+from yaffjit.jit.text import arrays, boxing, characters, compare, decode, fields, keep, search, strings
 from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, bytes_type, text_at, text_type
 
 __all__ = ["BytesType", "TextLikeType", "TextType", "bytes_type", "text_at", "text_type"]
 
-del arrays, boxing, characters, compare, decode, fields, keep, search  # imported for what they register
+del (
+    arrays,
+    boxing,
+    characters,
+    compare,
+    decode,
+    fields,
+    keep,
+    search,
+    strings,
+)  # imported for what they register

@@ -70,14 +70,14 @@ def _order_of_string(builder: ir.IRBuilder, text: Parts, string: Any) -> ir.Valu
             b.ret(order(b, (text, nbytes), (data, length)))
         at = cgutils.alloca_once_value(b, I64(0))
         with cgutils.for_range(b, length) as characters:
-            _compare_character(body, at, _character(body, data, kind, characters.index))
+            _compare_character(body, at, character(body, data, kind, characters.index))
         b.ret(b.sub(nbytes, b.load(at)))
 
     args = [*text, string.data, string.length, string.kind, string.is_ascii]
     return call_outlined(builder, "text.order_of_string", "", I64, args, emit, frozen=False, inline=False)
 
 
-def _character(body: Body, data: ir.Value, kind: ir.Value, index: ir.Value) -> ir.Value:
+def character(body: Body, data: ir.Value, kind: ir.Value, index: ir.Value) -> ir.Value:
     """The number of a numba string's character, as an i32."""
     b = body.builder
     found = cgutils.alloca_once(b, I32)
@@ -134,17 +134,47 @@ def _compare_bytes(context: Any, builder: ir.IRBuilder, function: Any, argtypes:
     return builder.icmp_signed(_SIGNS[function], order(builder, first, second), I64(0))
 
 
+def _may_be_bytes(typ: types.Type) -> bool:
+    """Whether it's our bytes, or numba's or None, which is what a variable with ours or None is."""
+    return is_bytes(typ) or (isinstance(typ, types.Optional) and isinstance(typ.type, types.Bytes))
+
+
 def _register(function: Any) -> None:
+    equality = function in (operator.eq, operator.ne)
+
     def rule(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
-        for ours, operand in ((is_text, text_operand), (is_bytes, bytes_operand)):
-            taken = [operand(arg) for arg in args]
+        for ours, operand in ((is_text, text_operand), (_may_be_bytes, bytes_operand)):
+            taken: list[Any] = [operand(arg) for arg in args]
             if any(map(ours, args)) and None not in taken:
+                if equality:  # None is equal to None alone; it has no order
+                    taken = [
+                        types.Optional(t) if isinstance(arg, types.Optional) else t
+                        for t, arg in zip(taken, args, strict=True)
+                    ]
                 return signature(types.boolean, *taken)
         return None
 
     def lower(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         compare = compare_texts if isinstance(sig.args[0], (TextType, types.UnicodeType)) else _compare_bytes
         return compare(context, builder, function, sig.args, args)
+
+    def lower_optional(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+        valid, values = [], []
+        for typ, value in zip(sig.args, args, strict=True):
+            if isinstance(typ, types.Optional):
+                optional = context.make_helper(builder, typ, value=value)
+                valid.append(optional.valid)
+                values.append(optional.data)
+            else:
+                valid.append(I1(1))
+                values.append(value)
+        same = cgutils.alloca_once_value(builder, builder.icmp_unsigned("==", *valid))
+        with builder.if_then(builder.and_(*valid)):
+            inner = signature(types.boolean, *map(bare, sig.args))
+            compared = lower(context, builder, inner, values)
+            builder.store(compared if function is operator.eq else builder.not_(compared), same)
+        found = builder.load(same)
+        return found if function is operator.eq else builder.not_(found)
 
     typed(function, rule)
     for first, second in (
@@ -154,8 +184,14 @@ def _register(function: Any) -> None:
         (BytesType, BytesType),
         (BytesType, types.Bytes),
         (types.Bytes, BytesType),
+        (types.Bytes, types.Bytes),
     ):
         lower_builtin(function, first, second)(lower)
+    if equality:
+        lower_builtin(function, types.Optional, types.Optional)(lower_optional)
+        for cls in (TextType, BytesType, types.UnicodeType, types.Bytes):
+            lower_builtin(function, types.Optional, cls)(lower_optional)
+            lower_builtin(function, cls, types.Optional)(lower_optional)
 
 
 for _function in _SIGNS:

@@ -26,6 +26,10 @@ def typed(function: Any, rule: Rule) -> None:
         def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
             return None if kws else rule(self.context, args)
 
+        def apply(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:
+            """Asks once: numba's own would ask again without the Optional, and None would raise."""
+            return self.generic(args, kws)
+
     infer_global(function)(Typing)
 
 

@@ -269,7 +269,7 @@ def decode(
     _call(builder, "text.decode", ir.VoidType(), [pointer, nbytes, out, width], emit)
 
 
-def hash_bytes(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value) -> ir.Value:
+def hash_bytes(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, frozen: bool = True) -> ir.Value:
     """CPython's hash of bytes in this process, as an i64."""
 
     def emit(body: Body) -> None:
@@ -278,7 +278,7 @@ def hash_bytes(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value) -> ir
         function = cgutils.get_or_insert_function(b.module, signature, _HASH)
         b.ret(b.call(function, body.args))
 
-    return call_outlined(builder, "text.hash_bytes", _HASH, I64, [pointer, nbytes], emit, frozen=True)
+    return call_outlined(builder, "text.hash_bytes", _HASH, I64, [pointer, nbytes], emit, frozen)
 
 
 def hash_text(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value) -> ir.Value:
