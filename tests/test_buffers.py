@@ -112,7 +112,7 @@ def test_what_cannot_change_is_taken(
     assert is_immutable(buf)
     view = leaf_type.view(buf)
     assert (view.n, view.text) == (7, "before")
-    assert np.frombuffer(view._data, np.uint8).ctypes.data == np.frombuffer(buf, np.uint8).ctypes.data
+    assert np.frombuffer(view._data_, np.uint8).ctypes.data == np.frombuffer(buf, np.uint8).ctypes.data
 
 
 @pytest.mark.parametrize("kind", WRITABLE)

@@ -189,7 +189,7 @@ def test_a_view_that_comes_out_is_the_same_message() -> None:
     assert type(child) is type(view)
     assert child == view.child
     assert child.plain_int32 == 4
-    assert child._data is view._data
+    assert child._data_ is view._data_
 
 
 @pytest.mark.parametrize("layout", jit_kinds.LAYOUTS)

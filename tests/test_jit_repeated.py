@@ -523,13 +523,13 @@ def test_arrays_share_the_bytes_and_keep_them() -> None:
     v = view(doubles=[0.5] * 1000)
     array = lend(v)
     assert not array.flags.writeable
-    assert np.shares_memory(array, np.frombuffer(v._data, np.uint8))
-    count = v._owner.meminfo.refcount
+    assert np.shares_memory(array, np.frombuffer(v._data_, np.uint8))
+    count = v._owner_.meminfo.refcount
     more = [lend(v) for _ in range(3)]
-    assert v._owner.meminfo.refcount == count + 3
+    assert v._owner_.meminfo.refcount == count + 3
     del more
     gc.collect()
-    assert v._owner.meminfo.refcount == count
+    assert v._owner_.meminfo.refcount == count
     del v
     gc.collect()
     assert array.sum() == 500
@@ -561,9 +561,9 @@ def test_containers_come_out_over_the_same_bytes() -> None:
     )(v)
     for container in (numbers, texts, items, points):
         assert isinstance(container, Repeated)
-        assert container._data is v._data
+        assert container._data is v._data_
     assert type(items[0]) is type(v)
-    assert items[0]._owner is v._owner
+    assert items[0]._owner_ is v._owner_
     assert type(part) is list
     del v
     gc.collect()

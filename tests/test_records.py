@@ -93,8 +93,8 @@ def test_read_only_buffers_are_not_copied(plan: Any, arrays: Any, tmp_path: Path
         recs = records(plan, (buffer, offsets))
         assert ids(recs) == list(range(ROWS))
         assert recs._owner.address == np.frombuffer(buffer, np.uint8).ctypes.data
-        assert recs[3]._data is recs[4]._data
-    assert records(plan, (data, offsets))[0]._data is data
+        assert recs[3]._data_ is recs[4]._data_
+    assert records(plan, (data, offsets))[0]._data_ is data
 
 
 def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -358,7 +358,7 @@ def test_slices_are_those_of_lists(plan: Any, payloads: list[bytes]) -> None:
         assert part.nbytes == sum(map(len, payloads[key]))
     assert ids(recs[20:60][10:20][-3:]) == [37, 38, 39]
     assert recs[20:60]._owner is recs._owner
-    assert recs[20:60][0]._data is recs[0]._data
+    assert recs[20:60][0]._data_ is recs[0]._data_
     with pytest.raises(IndexError):
         recs[20:60][40]
 

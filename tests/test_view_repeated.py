@@ -139,11 +139,11 @@ def test_numbers_as_arrays(arrays: tuple[Any, Any], name: str) -> None:
     assert array.dtype == np.dtype(DTYPES[name])
     assert array.tolist() == VALUES[name]
     assert not array.flags.writeable
-    data = np.frombuffer(view._data, np.uint8)
+    data = np.frombuffer(view._data_, np.uint8)
     assert np.shares_memory(array, data)
     assert not np.shares_memory(np.array(getattr(view, name)), data)
     assert np.array(getattr(view, name)).flags.writeable
-    empty = np.asarray(getattr(type(view)._default(), name))
+    empty = np.asarray(getattr(type(view)._default_(), name))
     assert empty.dtype == array.dtype
     assert empty.shape == (0,)
     assert not empty.flags.writeable
@@ -158,7 +158,7 @@ def test_arrays_of_another_dtype_are_copies(arrays: tuple[Any, Any]) -> None:
         np.array(view.f, np.float64, copy=False)
     assert str(raised.value) == "a repeated float is float32: as float64 it needs a copy"
     kept = np.array(view.f, copy=False)
-    assert np.shares_memory(kept, np.frombuffer(view._data, np.uint8))
+    assert np.shares_memory(kept, np.frombuffer(view._data_, np.uint8))
     assert float(np.sum(view.i64)) == -1.0
 
 

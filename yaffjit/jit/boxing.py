@@ -73,13 +73,13 @@ def _read_owner(c: Any, owner: ir.Value) -> tuple[ir.Value, ir.Value]:
 @unbox(MessageViewType)
 def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
     b = c.builder
-    owner = cgutils.alloca_once_value(b, _attribute(c, obj, "_owner"))
+    owner = cgutils.alloca_once_value(b, _attribute(c, obj, "_owner_"))
     with b.if_then(b.icmp_unsigned("==", b.load(owner), c.pyapi.borrow_none())):
         c.pyapi.decref(b.load(owner))
-        b.store(c.pyapi.call_method(obj, "_native_owner"), owner)
+        b.store(c.pyapi.call_method(obj, "_native_owner_"), owner)
     native = cgutils.create_struct_proxy(view)(c.context, b)
     address, native.owner = _read_owner(c, b.load(owner))
-    native.pointer = b.gep(address, [_integer(c, obj, "_pos")])
+    native.pointer = b.gep(address, [_integer(c, obj, "_pos_")])
     return NativeValue(native._getvalue(), is_error=cgutils.is_not_null(b, c.pyapi.err_occurred()))
 
 
@@ -149,7 +149,7 @@ def box_view(key: tuple[str, str], address: int, held: Held | None) -> View:
     owner = held.owner() if held is not None else None
     cls = view_class_of(key, owner.plan if owner is not None else None)
     if not address:
-        return cls._default()
+        return cls._default_()
     assert owner is not None
     return cls(owner.data, address - owner.address, owner)
 

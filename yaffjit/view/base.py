@@ -1,8 +1,9 @@
 """`View`: the protobuf reading API over a message in a buffer, without a copy.
 
-Names of a view: a field wins over every public name here (as it does on protobuf's messages), and loses
-against names with a leading underscore that views use themselves. What a field hides is still there on the
-class: ``View.HasField(v, "x")``; nothing in this package reads a view by a public name.
+Names of a view: a field wins over every other name here, as it does on protobuf's messages. What a field
+hides is still there on the class: ``View.HasField(v, "x")``; nothing in this package reads a view by a name
+that a field may have. What it does read has names like ``_pos_``; there are no views of a message that has a
+field with one of these.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class LazyNumbaType:
 
 def _plan_of(cls: type[View]) -> MessagePlan:
     try:
-        return cls._plan
+        return cls._plan_
     except AttributeError:
         raise AttributeError("View itself has no message type: take the class of a view") from None
 
@@ -87,47 +88,47 @@ class View:
     """A message in a YaFF buffer, read as protobuf's messages are; it can't be changed.
 
     Attributes of an instance, for the other layers:
-        _data: `bytes` or a read-only memoryview of bytes, which holds the message.
-        _pos: absolute position of the message in ``_data`` (of its header; of its start if it's fixed).
-        _head: the header; that of a full flat message if the message is fixed.
-        _meta: end of the meta table, absolute; only if the message is sparse and not empty.
-        _owner: `Owner` of ``_data``, or None until jitted code needs it.
+        _data_: `bytes` or a read-only memoryview of bytes, which holds the message.
+        _pos_: absolute position of the message in ``_data_`` (of its header; of its start if it's fixed).
+        _head_: the header; that of a full flat message if the message is fixed.
+        _meta_: end of the meta table, absolute; only if the message is sparse and not empty.
+        _owner_: `Owner` of ``_data_``, or None until jitted code needs it.
     """
 
-    __slots__ = ("_data", "_head", "_meta", "_owner", "_pos")
+    __slots__ = ("_data_", "_head_", "_meta_", "_owner_", "_pos_")
 
-    _plan: ClassVar[MessagePlan]
-    _access: ClassVar[Access]
-    _default_view: ClassVar[View | None] = None
+    _plan_: ClassVar[MessagePlan]
+    _access_: ClassVar[Access]
+    _default_view_: ClassVar[View | None] = None
     _numba_type_: Any = LazyNumbaType()
     DESCRIPTOR: ClassVar[Any]
 
     def __init__(self, data: Data, pos: int, owner: Owner | None = None) -> None:
-        self._data = data
-        self._pos = pos
-        self._owner = owner
+        self._data_ = data
+        self._pos_ = pos
+        self._owner_ = owner
         head: int = read_u16(data, pos)[0]
-        self._head = head
+        self._head_ = head
         if head < FLAT and head > _EMPTY_SPARSE:
-            self._meta: int = pos + read_i32(data, pos - 4)[0]
+            self._meta_: int = pos + read_i32(data, pos - 4)[0]
 
-    def _native_owner(self) -> Owner:
+    def _native_owner_(self) -> Owner:
         """The owner of the bytes, which jitted code needs; views made from this one share it."""
-        owner = self._owner
+        owner = self._owner_
         if owner is None:
             from yaffjit.view.owner import Owner
 
-            owner = self._owner = Owner(self._data, self._plan.plan)
+            owner = self._owner_ = Owner(self._data_, self._plan_.plan)
         return owner
 
     @classmethod
-    def _default(cls) -> View:
+    def _default_(cls) -> View:
         """The default instance, which an absent message reads as."""
-        known = cls._default_view
+        known = cls._default_view_
         if known is None:
             mp = _plan_of(cls)
             empty = {"fixed": bytes(mp.limit + 4), "sparse": b"\x02\x00"}.get(mp.layout, b"\x00\x80")
-            known = cls._default_view = cls(empty, 0)
+            known = cls._default_view_ = cls(empty, 0)
         return known
 
     # protobuf's reading API
@@ -138,17 +139,17 @@ class View:
         Raises ValueError for a name that the message doesn't have and for a field without presence.
         """
         try:
-            present = self._access.presence[field_name]
+            present = self._access_.presence[field_name]
         except (KeyError, TypeError):
-            present = _presence_of(self._access, field_name)
+            present = _presence_of(self._access_, field_name)
         return present(self)
 
     def WhichOneof(self, oneof_name: str) -> str | None:
         """The name of the member of a oneof that is set, or None; ValueError for an unknown name."""
         try:
-            members = self._access.oneofs[oneof_name]
+            members = self._access_.oneofs[oneof_name]
         except (KeyError, TypeError):
-            members = _members_of(self._access, oneof_name)
+            members = _members_of(self._access_, oneof_name)
         for name, present in members:
             if present(self):
                 return name
@@ -156,13 +157,13 @@ class View:
 
     def ListFields(self) -> list[tuple[Any, Any]]:
         """Pairs of FieldDescriptor and value of all fields that are set, by ascending field number."""
-        return [(field, get(self)) for field, listed, get in self._access.listed if listed(self)]
+        return [(field, get(self)) for field, listed, get in self._access_.listed if listed(self)]
 
     def to_message(self) -> Any:
         """A protobuf message with the same content, of the schema's own class."""
         from yaffjit.codec.decode import decode_at
 
-        return decode_at(self._plan, self._data, self._pos)
+        return decode_at(self._plan_, self._data_, self._pos_)
 
     def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
         """The message as protobuf bytes; ``deterministic`` sorts maps."""
@@ -195,12 +196,12 @@ class View:
     def __eq__(self, other: object) -> bool:
         """As two protobuf messages of one type are equal; also to a message of another copy of the schema."""
         if isinstance(other, View):
-            if other._access.descriptor.full_name != self._access.descriptor.full_name:
+            if other._access_.descriptor.full_name != self._access_.descriptor.full_name:
                 return NotImplemented
             message = View.to_message(other)
         else:
             descriptor = getattr(type(other), "DESCRIPTOR", None)
-            if getattr(descriptor, "full_name", None) != self._access.descriptor.full_name:
+            if getattr(descriptor, "full_name", None) != self._access_.descriptor.full_name:
                 return NotImplemented
             message = other
         own = View.to_message(self)
@@ -215,7 +216,7 @@ class View:
         return str(View.to_message(self))
 
     def __repr__(self) -> str:
-        name = self._access.descriptor.full_name
+        name = self._access_.descriptor.full_name
         try:
             lines = View.__str__(self).splitlines()
         except (YaffjitError, UnicodeDecodeError, struct.error, IndexError) as error:
@@ -228,7 +229,7 @@ class View:
         return "\n".join([f"# {name}, view{'' if lines else ', empty'}", *shown])
 
     def __dir__(self) -> list[str]:
-        names = dict.fromkeys(self._access.getters)
+        names = dict.fromkeys(self._access_.getters)
         for name in dir(type(self)):
             if not name.startswith("_") and not isinstance(_static(type(self), name), Missing):
                 names[name] = None
@@ -242,7 +243,7 @@ class View:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a view of {self._access.descriptor.full_name} can't be pickled: it only points into a buffer; "
+            f"a view of {self._access_.descriptor.full_name} can't be pickled: it only points into a buffer; "
             "pickle its SerializeToString()"
         )
 
@@ -253,15 +254,15 @@ class FixedView(View):
     __slots__ = ()
 
     def __init__(self, data: Data, pos: int, owner: Owner | None = None) -> None:
-        self._data = data
-        self._pos = pos
-        self._owner = owner
-        self._head = FLAT
+        self._data_ = data
+        self._pos_ = pos
+        self._owner_ = owner
+        self._head_ = FLAT
 
 
 def read_only(view: View, value: Any) -> NoReturn:
     """The setter of each field."""
-    name = view._access.descriptor.full_name
+    name = view._access_.descriptor.full_name
     raise AttributeError(f"a view of {name} is read-only: change its to_message() and encode that")
 
 
@@ -316,5 +317,5 @@ def lost_field(access: Access, name: str) -> str:
 def near_names_error(view: View, name: str) -> NoReturn:
     """``__getattr__`` of view classes where a person reads the error."""
     # Names with an underscore are what libraries try on any object.
-    near = "" if name.startswith("_") else near_names(name, view._access.getters)
-    raise AttributeError(f"{view._access.descriptor.full_name} has no field {name!r}{near}")
+    near = "" if name.startswith("_") else near_names(name, view._access_.getters)
+    raise AttributeError(f"{view._access_.descriptor.full_name} has no field {name!r}{near}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.codec.locate import read_u32
+from yaffjit.errors import SchemaError
 from yaffjit.plan.model import FieldPlan, MessagePlan
 from yaffjit.view.base import Access, FixedView, Missing, View, lost_field, near_names_error, read_only
 from yaffjit.view.fields import (
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
 
 _lock = threading.RLock()
 
-# Names that a field can't take: what views use themselves, and what Python keeps for itself.
-_OWN_NAMES = frozenset(name for name in dir(View) if name.startswith("_"))
+# What this package reads of views, and numba of all values.
+_OWN_NAMES = frozenset(
+    name for name in (*dir(View), "_plan_", "_access_") if name[0] == name[-1] == "_" and name[1] != "_"
+)
+# An enum's constants hide nothing, as in protobuf.
+_TAKEN_NAMES = _OWN_NAMES.union(dir(View))
 # An absent array.
 _EMPTY_ARRAY = bytes(4)
 
@@ -62,22 +67,30 @@ def _make_class(mp: MessagePlan) -> type[View]:
     names.update(_enum_names(descriptor))
     names.update(helpers(mp.full_name))
     names["DESCRIPTOR"] = descriptor
+    special = {f.name: access.getters[f.name] for f in mp.fields if _is_special(f.name)}
     for f in mp.fields:
-        if f.name not in _OWN_NAMES and not (f.name.startswith("__") and f.name.endswith("__")):
+        if f.name in _OWN_NAMES:
+            raise SchemaError(
+                f"{mp.full_name} has no views: they keep the name of its field {f.name} for themselves"
+            )
+        if f.name not in special:
             names[f.name] = property(access.getters[f.name], read_only, doc=_doc(f))
     for name in access.lost:
-        names.setdefault(name, Missing(lost_field(access, name)))
+        if name not in _OWN_NAMES and not _is_special(name):
+            names.setdefault(name, Missing(lost_field(access, name)))
     names.update(
         __slots__=(),
         __module__="yaffjit.view",
         __doc__=f"A view of {mp.full_name}.",
-        _plan=mp,
-        _access=access,
+        _plan_=mp,
+        _access_=access,
     )
     # Python's own tracebacks suggest names, IPython's don't. It isn't there always because each read would
     # take half as long again: Python doesn't specialise the properties of a class that has it.
     if "IPython" in sys.modules:
         names["__getattr__"] = near_names_error
+    if special:
+        names.update(_special_access(special))
     base = FixedView if mp.layout == "fixed" else View
     return type(descriptor.name, (base,), names)
 
@@ -90,7 +103,29 @@ def _enum_names(descriptor: Any) -> dict[str, Any]:
     for name, enum in descriptor.enum_types_by_name.items():
         names[name] = EnumTypeWrapper(enum)
         names.update((value.name, value.number) for value in enum.values)
-    return {name: value for name, value in names.items() if name not in _OWN_NAMES}
+    return {
+        name: value for name, value in names.items() if name not in _TAKEN_NAMES and not _is_special(name)
+    }
+
+
+def _is_special(name: str) -> bool:
+    """A name that Python looks for on classes: nothing that isn't Python's may be there."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def _special_access(special: Mapping[str, Getter]) -> dict[str, Any]:
+    """Attribute access of a class whose fields have names like ``__len__``: only an instance has these."""
+
+    def get_attribute(view: View, name: str) -> Any:
+        get = special.get(name)
+        return object.__getattribute__(view, name) if get is None else get(view)
+
+    def set_attribute(view: View, name: str, value: Any) -> None:
+        if name in special:
+            read_only(view, value)
+        object.__setattr__(view, name, value)
+
+    return {"__getattribute__": get_attribute, "__setattr__": set_attribute}
 
 
 def _doc(f: FieldPlan) -> str:
@@ -136,7 +171,7 @@ def _make_access(mp: MessagePlan, descriptor: Any) -> Access:
 
 def _default(mp: MessagePlan, f: FieldPlan) -> Callable[[], Any]:
     if f.kind == "message":
-        return lambda: view_class(mp.child(f))._default()
+        return lambda: view_class(mp.child(f))._default_()
     return lambda: f.default
 
 
@@ -160,8 +195,8 @@ def _message(mp: MessagePlan, f: FieldPlan) -> Getter:
             child = view_class(mp.child(f))
         at = target(view)
         if at < 0:
-            return child._default()  # type: ignore[no-any-return]
-        return child(view._data, at, view._owner)  # type: ignore[no-any-return]
+            return child._default_()  # type: ignore[no-any-return]
+        return child(view._data_, at, view._owner_)  # type: ignore[no-any-return]
 
     return get
 
@@ -175,7 +210,7 @@ def _repeated(mp: MessagePlan, f: FieldPlan) -> Getter:
         at = target(view)
         if at < 0:
             return make(_EMPTY_ARRAY, 0, None) if empty is None else empty
-        return make(view._data, at, view._owner)
+        return make(view._data_, at, view._owner_)
 
     return get
 
@@ -191,8 +226,8 @@ def _map(mp: MessagePlan, f: FieldPlan) -> Getter:
         at = target(view)
         if at < 0:
             return MapView(_EMPTY_ARRAY, 4, 0, kind, None)
-        data = view._data
-        return MapView(data, at + 4, read_u32(data, at)[0], kind, view._owner)
+        data = view._data_
+        return MapView(data, at + 4, read_u32(data, at)[0], kind, view._owner_)
 
     return get
 

@@ -43,7 +43,7 @@ def to_json(message: Any, **options: Any) -> str:
     from google.protobuf import json_format
 
     if isinstance(message, View):
-        options.setdefault("descriptor_pool", message._plan.plan.schema.pool)
+        options.setdefault("descriptor_pool", message._plan_.plan.schema.pool)
         message = View.to_message(message)
     text: str = json_format.MessageToJson(message, **options)
     return text

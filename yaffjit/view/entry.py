@@ -79,4 +79,4 @@ def view_at(mp: MessagePlan, data: Data, at: int, owner: Owner | None = None) ->
 
 def default_view(mp: MessagePlan) -> View:
     """The default instance of a message type, which an absent message reads as."""
-    return view_class(mp)._default()
+    return view_class(mp)._default_()

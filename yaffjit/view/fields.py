@@ -26,7 +26,7 @@ _UNSIGNED = {1: struct.Struct("<B"), 4: struct.Struct("<I"), 8: struct.Struct("<
 
 
 class SlotRule:
-    """Where a field's slot is: ``view._pos + start`` if ``view._head > above`` (flat, fixed), else sparse."""
+    """A slot is at ``view._pos_ + start`` if ``view._head_ > above`` (flat, fixed), else sparse."""
 
     __slots__ = ("above", "holes", "start")
 
@@ -44,10 +44,10 @@ def find_sparse(f: FieldPlan) -> Finder:
         back = f.id
 
         def find(view: View) -> int:
-            if above < view._head < FLAT:
-                entry = view._data[view._meta - back]
+            if above < view._head_ < FLAT:
+                entry = view._data_[view._meta_ - back]
                 if entry:
-                    return view._pos + entry
+                    return view._pos_ + entry
             return -1
 
         return find
@@ -55,10 +55,10 @@ def find_sparse(f: FieldPlan) -> Finder:
     wide_back = 2 * f.id - 31
 
     def find_wide(view: View) -> int:
-        if above < view._head < FLAT:
-            entry: int = read_u16(view._data, view._meta - wide_back)[0]
+        if above < view._head_ < FLAT:
+            entry: int = read_u16(view._data_, view._meta_ - wide_back)[0]
             if entry:
-                return view._pos + entry
+                return view._pos_ + entry
         return -1
 
     return find_wide
@@ -71,17 +71,17 @@ def find_slot(mp: MessagePlan, f: FieldPlan) -> Finder:
     sparse = find_sparse(f)
 
     def find(view: View) -> int:
-        if view._head > above:
-            return view._pos + start
+        if view._head_ > above:
+            return view._pos_ + start
         return sparse(view)
 
     if holes is None:
         return find
 
     def find_after_holes(view: View) -> int:
-        head = view._head
+        head = view._head_
         if head > above:
-            return view._pos + start + holes(view._data, view._pos, head)
+            return view._pos_ + start + holes(view._data_, view._pos_, head)
         return sparse(view)
 
     return find_after_holes
@@ -94,17 +94,17 @@ def find_target(mp: MessagePlan, f: FieldPlan) -> Finder:
     sparse = find_sparse(f)
 
     def target(view: View) -> int:
-        pos = view._pos
-        head = view._head
+        pos = view._pos_
+        head = view._head_
         if head > above:
             at = pos + start
             if holes is not None:
-                at += holes(view._data, pos, head)
+                at += holes(view._data_, pos, head)
         else:
             at = sparse(view)
             if at < 0:
                 return -1
-        offset: int = read_u32(view._data, at)[0]
+        offset: int = read_u32(view._data_, at)[0]
         return pos + offset if offset else -1
 
     return target
@@ -122,10 +122,10 @@ def is_present(mp: MessagePlan, f: FieldPlan) -> Test:
     sized_back, sized_mask = 1 + (sized >> 3), 1 << (sized & 7)
 
     def present(view: View) -> bool:
-        head = view._head
+        head = view._head_
         if head <= above:
             return sparse(view) >= 0
-        data, pos = view._data, view._pos
+        data, pos = view._data_, view._pos_
         if head & EXPLICIT:
             if head & SIZED:
                 return data[pos - sized_back] & sized_mask != 0
@@ -148,14 +148,14 @@ def is_set(mp: MessagePlan, f: FieldPlan) -> Test:
 
         def differs(view: View) -> bool:
             at = find(view)
-            return at >= 0 and unpack(view._data, at)[0] != 0
+            return at >= 0 and unpack(view._data_, at)[0] != 0
 
         return differs
     target = find_target(mp, f)
 
     def filled(view: View) -> bool:
         at = target(view)
-        return at >= 0 and read_u32(view._data, at)[0] != 0
+        return at >= 0 and read_u32(view._data_, at)[0] != 0
 
     return filled
 
@@ -183,21 +183,21 @@ def scalar(mp: MessagePlan, f: FieldPlan) -> Getter:
         sparse_above, back = f.id << 2 | 3, f.id
 
         def get(view: View) -> Any:
-            head = view._head
+            head = view._head_
             if head > above:
-                return unpack(view._data, view._pos + start)[0]
+                return unpack(view._data_, view._pos_ + start)[0]
             if sparse_above < head < FLAT:
-                data = view._data
-                entry = data[view._meta - back]
+                data = view._data_
+                entry = data[view._meta_ - back]
                 if entry:
-                    return unpack(data, view._pos + entry)[0]
+                    return unpack(data, view._pos_ + entry)[0]
             return default
 
         def get_wide(view: View) -> Any:
-            if view._head > above:
-                return unpack(view._data, view._pos + start)[0]
+            if view._head_ > above:
+                return unpack(view._data_, view._pos_ + start)[0]
             at = sparse(view)
-            return default if at < 0 else unpack(view._data, at)[0]
+            return default if at < 0 else unpack(view._data_, at)[0]
 
         return get if f.id < 32 else get_wide
 
@@ -211,7 +211,7 @@ def scalar(mp: MessagePlan, f: FieldPlan) -> Getter:
         at = find(view)
         if at < 0 or (present is not None and not present(view)):
             return default
-        return xored(view._data, at) if view._head & FLAT else plain(view._data, at)
+        return xored(view._data_, at) if view._head_ & FLAT else plain(view._data_, at)
 
     return get_general
 
@@ -235,7 +235,7 @@ def text(mp: MessagePlan, f: FieldPlan) -> Getter:
 
     def get(view: View) -> Any:
         at = target(view)
-        return default if at < 0 else read(view._data, at)
+        return default if at < 0 else read(view._data_, at)
 
     return get
 
@@ -259,15 +259,15 @@ def any_present(mp: MessagePlan, fields: list[FieldPlan]) -> Test:
     unpack = _slots(fields).unpack_from if in_place else None
 
     def present_any(view: View) -> bool:
-        head = view._head
+        head = view._head_
         if head & _PRESENCE_BITS == _PRESENCE_BITS:
-            data, pos = view._data, view._pos
+            data, pos = view._data_, view._pos_
             for in_range, back, mask in bits:  # noqa: SIM110  a generator costs more than the tests
                 if head > in_range and data[pos - back] & mask:
                     return True
             return False
         if unpack is not None and head > above and not head & EXPLICIT:
-            return any(unpack(view._data, view._pos + start))
+            return any(unpack(view._data_, view._pos_ + start))
         for present in tests:  # noqa: SIM110
             if present(view):
                 return True

@@ -89,11 +89,11 @@ class MapKind:
         offset = read_u32(data, at)[0]
         if self.child is not None:
             child = self.child()
-            return child(data, pair + offset, owner) if offset else child._default()
+            return child(data, pair + offset, owner) if offset else child._default_()
         return self.read_value(data, pair + offset) if offset else self.value_default
 
     def default(self) -> Any:
-        return self.value_default if self.child is None else self.child()._default()
+        return self.value_default if self.child is None else self.child()._default_()
 
 
 def _bool_of(key: Any) -> bool:

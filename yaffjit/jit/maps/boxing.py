@@ -56,7 +56,7 @@ def box_map(key: tuple[str, str], name: str, address: int, count: int, held: Hel
     from yaffjit.view.classes import make_map
 
     owner = held.owner() if held is not None else None
-    mp = view_class_of(key, owner.plan if owner is not None else None)._plan
+    mp = view_class_of(key, owner.plan if owner is not None else None)._plan_
     if owner is None or not address:
         return make_map(mp, mp.by_name[name])
     return make_map(mp, mp.by_name[name], owner.data, address - owner.address, count, owner)

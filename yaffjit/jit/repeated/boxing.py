@@ -49,7 +49,7 @@ def box_field(key: tuple[str, str, str], held: Held | None, address: int) -> Rep
 
     fingerprint, full_name, name = key
     owner = held.owner() if held is not None else None
-    mp = view_class_of((fingerprint, full_name), owner.plan if owner is not None else None)._plan
+    mp = view_class_of((fingerprint, full_name), owner.plan if owner is not None else None)._plan_
     f = mp.by_name[name]
     make = make_repeated(f, lambda: view_class(mp.child(f)))
     if not address:
