@@ -197,6 +197,7 @@ def _gather(records: Records, paths: Any, outs: tuple[Array, ...]) -> None:
 
     rows = len(records)
     for begin in range(0, rows, GATHER_ROWS):
+        records._chunks.check()
         gather(records, paths, outs, begin, min(begin + GATHER_ROWS, rows))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from yaffjit.errors import IndexFileError
+from yaffjit.index.files import not_regular
 
 
 @contextlib.contextmanager
@@ -26,14 +27,22 @@ def writing(path: str) -> Iterator[None]:
 def replaced_file(path: str) -> Iterator[BinaryIO]:
     """A new file to write; it takes the place of ``path`` when the block ends without an exception.
 
+    A file that was there gives it its permissions; a symbolic link stays, and what it leads to is replaced;
+    what isn't a regular file is refused.
+
     Where the file system allows it, the file has no name until it is complete, so that even a killed
     process leaves nothing behind; elsewhere it is called ``.NAME.XXXXXXXX.tmp``, in the same folder.
     """
-    folder, name = os.path.split(os.path.abspath(path))
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
     with writing(path):
+        mode = _replaced_mode(path)
         fd, named = _opened(folder, temporary)
     try:
+        if mode is not None:
+            with writing(path):
+                os.fchmod(fd, mode)
         with open(fd, "wb", closefd=False) as file:
             yield file
             with writing(path):
@@ -42,7 +51,7 @@ def replaced_file(path: str) -> Iterator[BinaryIO]:
                 if not named:
                     _link(fd, folder, temporary)
                     named = True
-                os.replace(temporary, path)
+                os.replace(temporary, target)
                 named = False
                 _sync_folder(folder)
     finally:
@@ -50,6 +59,18 @@ def replaced_file(path: str) -> Iterator[BinaryIO]:
         if named:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _replaced_mode(path: str) -> int | None:
+    """The permissions of the file that is there, None if there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    fault = not_regular(status)
+    if fault is not None:
+        raise IndexFileError(f"{path} can't be written: {fault}")
+    return status.st_mode & 0o777
 
 
 def _opened(folder: str, temporary: str) -> tuple[int, bool]:

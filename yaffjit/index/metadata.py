@@ -43,6 +43,22 @@ class Description:
     descriptor_set: bytes
 
 
+def plan_of(message_type: Any) -> MessagePlan:
+    """The plan of a `MessageType`, or the plan itself.
+
+    Raises:
+        TypeError: it is neither.
+        SchemaError: YaFF can't hold messages of this type.
+    """
+    if not isinstance(message_type, (MessagePlan, str, bytes)):
+        message_type = getattr(message_type, "plan", message_type)
+    if not isinstance(message_type, MessagePlan):
+        hint = f", as schema[{message_type!r}] would be" if isinstance(message_type, str) else ""
+        hint = hint or f", not {type(message_type).__name__}"
+        raise TypeError(f"a MessageType is needed{hint}")
+    return message_type
+
+
 def described(mp: MessagePlan, representation: str) -> str:
     """The JSON text for messages of a type."""
     schema = mp.plan.schema

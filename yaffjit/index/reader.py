@@ -13,6 +13,8 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from yaffjit.errors import IndexFileError, SchemaError, VerifyError
+from yaffjit.index.blocks import compressed_batches, has_dictionaries
+from yaffjit.index.files import open_regular, text_path
 from yaffjit.index.metadata import (
     BATCH_KEY,
     CHECKSUM_KEY,
@@ -24,6 +26,7 @@ from yaffjit.index.metadata import (
     Description,
     checksum,
     description,
+    plan_of,
 )
 from yaffjit.plan import MessagePlan, Plan
 from yaffjit.progress import progress_bar
@@ -57,11 +60,12 @@ def open_index(
 
     Raises:
         IndexFileError: names the file, the batch and what is wrong with it.
+        TypeError, ValueError: a path, type or option that isn't one.
     """
     if verify not in VERIFY:
         known = ", ".join(map(repr, VERIFY))
         raise ValueError(f"verify={verify!r} isn't supported; supported: {known} (or open_index_unchecked)")
-    file = IndexFile(os.fspath(path))
+    file = IndexFile(text_path(path))
     mp = file.plan(message_type)
     chunks = file.chunks(mp)
     file.verify(mp, chunks, progress)
@@ -73,7 +77,7 @@ def open_index_unchecked(path: str | os.PathLike[str], message_type: Any = None)
 
     Requires: `build_index` wrote the file, and it is as it was written.
     """
-    file = IndexFile(os.fspath(path))
+    file = IndexFile(text_path(path))
     mp = file.plan(message_type)
     return Index(file, mp, file.chunks(mp))
 
@@ -128,12 +132,37 @@ class IndexFile:
             self._reader = ipc.open_file(pa.BufferReader(self._buffer))
             self.names: list[str] = self._reader.schema.names
             self.batches: int = self._reader.num_record_batches
+        self._check_headers()
         self._text = self._extension_text()
         self.description: Description = description(self._text, path)
         if self.description.representation != "yaff":
             raise IndexFileError(
                 f"{path}: its messages are encoded as {self.description.representation!r}, "
                 "which this yaffjit can't read"
+            )
+
+    def _check_headers(self) -> None:
+        """Refuses what pyarrow would unpack into memory as soon as it is asked for a batch."""
+        data = memoryview(self._map)
+        with self._reading("its headers are damaged"):
+            for number in compressed_batches(data):
+                raise IndexFileError(f"{self.path}: batch {number} is compressed, so it can't be mapped")
+            if has_dictionaries(data):
+                raise IndexFileError(
+                    f"{self.path}: it has dictionaries, which no checksum covers: another program wrote it"
+                )
+
+    def check_size(self) -> None:
+        """Reading behind the end of a file that was cut since it was mapped would end the process.
+
+        Raises:
+            IndexFileError: its size has changed.
+        """
+        nbytes = self._map.size()
+        if nbytes != self._nbytes:
+            raise IndexFileError(
+                f"{self.path} has {nbytes:,} bytes, but had {self._nbytes:,} when it was opened: "
+                "somebody wrote to it in place"
             )
 
     @property
@@ -155,8 +184,7 @@ class IndexFile:
         """The type to read the messages by: that in the file, or the given one if it has its name."""
         said = self.description
         if message_type is not None:
-            mp = message_type if isinstance(message_type, MessagePlan) else message_type.plan
-            assert isinstance(mp, MessagePlan)
+            mp = plan_of(message_type)
             if mp.full_name != said.message:
                 raise IndexFileError(f"{self.path} holds messages of {said.message}, not of {mp.full_name}")
             return mp
@@ -175,7 +203,8 @@ class IndexFile:
         """Where the messages lie in the file; touches nothing but the descriptions of the batches."""
         parts = self._parts(MESSAGE_COLUMN)
         chunks = [self._chunk(number, part) for number, part in enumerate(parts)]
-        return Chunks(mp.plan, memoryview(self._map), chunks or [Chunk(0, 0, np.zeros(1, np.int64))])
+        chunks = chunks or [Chunk(0, 0, np.zeros(1, np.int64))]
+        return Chunks(mp.plan, memoryview(self._map), chunks, self.check_size)
 
     def _chunk(self, number: int, column: Any) -> Chunk:
         rows = len(column)
@@ -207,7 +236,7 @@ class IndexFile:
             return 0
         position = int(buffer.address - self._buffer.address)
         if not 0 <= position <= self._nbytes - size:
-            raise IndexFileError(f"{self.path}: batch {number} is compressed, so it can't be mapped")
+            raise IndexFileError(f"{self.path}: batch {number} lies outside of the file")
         return position
 
     def verify(self, mp: MessagePlan, chunks: Chunks, progress: bool | None) -> None:
@@ -220,6 +249,7 @@ class IndexFile:
 
         if not self.batches:
             raise IndexFileError(f"{self.path}: it has no batch, so its end is missing")
+        self.check_size()
         self._verify_start()
         label = f"verify {os.path.basename(self.path)}"
         with progress_bar(label, chunks.rows, "rows", progress) as bar:
@@ -246,6 +276,7 @@ class IndexFile:
                 raise IndexFileError(f"{self.path}: its start is damaged: not the schema that its end has")
 
     def _verify_batch(self, number: int, where: str) -> None:
+        self.check_size()
         with self._reading(where):
             batch, metadata = self._reader.get_batch_with_custom_metadata(number)
         said = dict(metadata or {})
@@ -271,6 +302,7 @@ class IndexFile:
     def column(self, name: str) -> Any:
         if name not in self.column_names:
             raise KeyError(f"{self.path} has no column {name!r}; its columns are {self.column_names}")
+        self.check_size()
         return pa.chunked_array(self._parts(name), type=self._reader.schema.field(name).type)
 
     def _parts(self, name: str) -> list[Any]:
@@ -306,12 +338,12 @@ class IndexFile:
 
 
 def _mapped(path: str) -> mmap.mmap:
-    try:
-        with open(path, "rb") as file:
+    with open_regular(path) as file:
+        try:
             if os.fstat(file.fileno()).st_size == 0:
                 raise IndexFileError(f"{path} is empty: it isn't an index")
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except IndexFileError:
-        raise
-    except OSError as error:
-        raise IndexFileError(f"{path} can't be opened: {error.strerror or error}") from error
+        except IndexFileError:
+            raise
+        except OSError as error:
+            raise IndexFileError(f"{path} can't be opened: {error.strerror or error}") from error

@@ -16,6 +16,7 @@ from yaffjit.build.unknown import UnknownFields
 from yaffjit.codec.encode import encode, own_message
 from yaffjit.errors import DecodeError, EncodeError
 from yaffjit.index.atomic import replaced_file, writing
+from yaffjit.index.files import text_path
 from yaffjit.index.metadata import (
     BATCH_KEY,
     CHECKSUM_KEY,
@@ -26,6 +27,7 @@ from yaffjit.index.metadata import (
     NAME_KEY,
     checksum,
     described,
+    plan_of,
 )
 from yaffjit.plan import MessagePlan
 from yaffjit.progress import progress_bar
@@ -73,7 +75,7 @@ def build_index(
     one as it was. Memory: one batch of 65,536 encoded messages, about three times.
 
     Args:
-        path: the file, by habit ``*.arrow``; one that is there is replaced.
+        path: the file, by habit ``*.arrow``; one that is there is replaced, and gives it its permissions.
         message_type: a `MessageType`, or its plan.
         messages: any iterable of protobuf messages, dicts of field values, or protobuf bytes.
         layout: how messages of the dynamic layout are written: "flat", "sparse" or "auto".
@@ -89,14 +91,19 @@ def build_index(
         EncodeError, DecodeError: a message can't be written or read; names the row.
         IndexFileError: the file can't be written.
         ValueError: an unknown layout or representation, or a column that doesn't fit the messages.
+        TypeError: an argument of another type.
     """
-    mp = message_type if isinstance(message_type, MessagePlan) else message_type.plan
+    path = text_path(path)
+    mp = plan_of(message_type)
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
     if representation not in REPRESENTATIONS:
         known = ", ".join(map(repr, REPRESENTATIONS))
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
-    path = os.fspath(path)
+    if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, bytearray, memoryview, dict)):
+        raise TypeError(f"messages must be an iterable of messages, not one {type(messages).__name__}")
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(f'columns must map names to values, as {{"day": days}}, not {type(columns).__name__}')
     others = {name: _column(name, values) for name, values in (columns or {}).items()}
     total = len(messages) if isinstance(messages, Sized) else None
     unknown = UnknownFields(mp.plan.schema.message_class(mp.full_name))
@@ -232,14 +239,24 @@ def _arrow(values: Any) -> Any:
     return pa.array(list(values))
 
 
-def _column(name: str, values: Any) -> Any:
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _column(name: Any, values: Any) -> Any:
     """Further values as an Arrow ChunkedArray whose content lies in the batches themselves."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a further column must be text, not {type(name).__name__}")
+    if _has_surrogates(name):
+        raise ValueError(f"a further column can't be called {name!r}: half of a surrogate pair isn't text")
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"column {name!r} must hold a value a message, not be one {type(values).__name__}")
     if name == MESSAGE_COLUMN:
         raise ValueError(f"a further column can't be called {name!r}: the messages' own column is")
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         try:
             values = _arrow(values)
-        except (pa.ArrowException, TypeError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"column {name!r} can't be stored: {error}") from error
     if isinstance(values, pa.Array):
         values = pa.chunked_array([values])

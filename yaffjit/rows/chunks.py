@@ -7,7 +7,7 @@ address of a chunk's data and the address of its int64 offsets. Message i of a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,15 +39,25 @@ class Chunk:
 class Chunks:
     """Chunks in one buffer; records, their slices and their views share it.
 
+    Args:
+        check: called before much is read, to raise where the data isn't what it was.
+
     Requires: the data and the offsets don't change, and the offsets don't leave the stretches.
     """
 
-    __slots__ = ("_offsets", "_owner", "_plan", "_table", "chunks", "data", "rows")
+    __slots__ = ("_offsets", "_owner", "_plan", "_table", "check", "chunks", "data", "rows")
 
-    def __init__(self, plan: Plan, data: bytes | memoryview, chunks: Sequence[Chunk]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        data: bytes | memoryview,
+        chunks: Sequence[Chunk],
+        check: Callable[[], None] | None = None,
+    ) -> None:
         self._plan = plan
         self.data = data
         self.chunks = tuple(chunks)
+        self.check = check or _nothing_to_check
         self.rows = sum(len(chunk.offsets) - 1 for chunk in chunks)
         # A memoryview hands out one int three times faster than a numpy array.
         self._offsets = [chunk.offsets.data for chunk in chunks]
@@ -130,6 +140,10 @@ class Chunks:
             last = min(CHUNK_ROWS, first + stop - start)
             yield number, first, last
             start += last - first
+
+
+def _nothing_to_check() -> None:
+    """Of data that can't change."""
 
 
 def checked_offsets(offsets: Any, nbytes: int, given: bool = True) -> Int64Array:

@@ -154,6 +154,7 @@ class Records:
             start, stop, step = key.indices(self._count)
             if step == 1:
                 return self._shared(start, max(0, stop - start))
+            self._chunks.check()
             return Records._of(self._plan, joined(map(self.payload, range(start, stop, step))))
         at = self._chunks.start(self._chunk_row(key))
         data = self._chunks.data
@@ -163,6 +164,7 @@ class Records:
             raise _too_short(self, at) from None
 
     def __iter__(self) -> Iterator[View]:
+        self._chunks.check()
         view, data, owner = self._view_class, self._chunks.data, self._owner
         try:
             for base, offsets in self._chunks.starts(self._start, self._count):
@@ -212,6 +214,7 @@ class Records:
         with progress_bar(f"verify {self._plan.full_name}", self._count, "rows", progress) as bar:
             for row, data, offsets in self._chunks.stretches(self._start, self._count):
                 first = row - self._start
+                self._chunks.check()
                 verify_many(self._plan, data, offsets, progress=bar.update, first_row=first)
 
     def _chunk_row(self, row: Any) -> int:
