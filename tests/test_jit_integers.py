@@ -459,7 +459,6 @@ def test_there_and_back_to_numbas_uint64() -> None:
         lambda a: round(as_exact(a)),
         lambda a: np.array([as_exact(a)]),
         lambda a: complex(as_exact(a)),
-        lambda a: np.zeros(3)[as_exact(a) :],
     ],
 )
 def test_what_isnt_given_doesnt_compile(function: Callable[..., Any]) -> None:

@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from yaffjit.errors import RowError
 from yaffjit.jit.emit.outline import I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.integers import UInt64ExactType
 from yaffjit.jit.lengths import has_length
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.truth import has_truth
@@ -173,6 +174,15 @@ def _get_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", row, count)):
         call_jitted(context, builder, _raise_row_error, (types.int64, types.int64), [index, count])
     return _view(context, builder, native, sig.args[0].mp, row)
+
+
+@lower_builtin(operator.getitem, RecordsType, UInt64ExactType)
+def _get_unsigned_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    index, count = args[1], native.count
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", index, count)):
+        call_jitted(context, builder, _raise_row_error, (types.uint64, types.int64), [index, count])
+    return _view(context, builder, native, sig.args[0].mp, index)
 
 
 @lower_builtin(operator.getitem, RecordsType, types.SliceType)

@@ -155,7 +155,7 @@ def _once(cls: type[PlanType], mp: MessagePlan) -> PlanType:
 
 
 def form(f: FieldPlan) -> str:
-    """What a field is besides its kind: "map", "repeated", "text" (string and bytes), "message" or "number"."""
+    """A field apart from its kind: "map", "repeated", "text" (string and bytes), "message" or "number"."""
     if f.is_map:
         return "map"
     if f.repeated:

@@ -84,13 +84,17 @@ def operands(args: Iterable[types.Type]) -> tuple[types.Type, ...] | None:
     return taken if uint64_exact in taken and None not in taken else None
 
 
-def typed(function: Any, rule: Callable[[Any, tuple[types.Type, ...]], Signature | None]) -> None:
+def typed(
+    function: Any, rule: Callable[[Any, tuple[types.Type, ...]], Signature | None], literals: bool = False
+) -> None:
     """Let numba ask ``rule(context, argument types)`` for the signature of a call of `function`.
 
     Before its own rules, because some of them would take the type by converting it (``x in list_of_int64``).
+    ``literals``: first with the types that numba takes for literals, which text is to it.
     """
 
     class Rule(AbstractTemplate):
+        prefer_literal = literals
         metadata: ClassVar = {"target": "cpu"}  # more specific than the generic rules, so it comes first
 
         def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature | None:

@@ -23,6 +23,8 @@ class _OfMap(BorrowedType, PlanType):
         details: what else tells types of one class apart.
     """
 
+    by_position = False
+
     def __init__(self, mp: MessagePlan, name: str, *details: Any) -> None:
         super().__init__(mp, name, *details)
         self.f: FieldPlan = mp.by_name[name]
