@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from yaffjit.demo import SCHEMA_FILE, banners
 
 ROOT = Path(__file__).parents[1]
 ROWS = 300
-COMMANDS = ("build", "show", "columns", "layout", "verify", "demo")
+COMMANDS = ("build", "show", "columns", "layout", "verify", "demo", "warm")
 
 Capture = pytest.CaptureFixture[str]
 
@@ -259,6 +260,37 @@ def test_build_says_what_isnt_a_delimited_file(capsys: Capture, tmp_path: Path) 
         capsys, "build", "ads.proto", "ads.Banner", str(path), "-o", output
     )
     assert not Path(output).exists()
+
+
+def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for how in ("compiled", "there already, loaded"):
+        done = process("warm", "ads.proto", "ads.Banner", "id", "stats.ctr", "id")
+        assert (done.stderr, done.returncode) == ("", 0)
+        verifier, columns = done.stdout.splitlines()
+        time, folder = r"\d+\.\d s, in ", f"{re.escape(str(tmp_path))}/"
+        assert re.fullmatch(f"the verifier: {how} in {time}{folder}kernels_.*", verifier)
+        assert re.fullmatch(f"columns id, stats.ctr of ads.Banner: {how} in {time}{folder}jit_.*", columns)
+    code = (
+        "import yaffjit as yj\n"
+        "print(yj.open_index('banners.arrow').columns('id', 'stats.ctr').rows)\n"
+        "from yaffjit.jit.gather import gather\n"
+        "print(len(gather.stats.cache_hits), len(gather.stats.cache_misses))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{ROWS}\n1 0\n", "")
+
+
+def test_warm_says_what_it_cannot_do(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fails(capsys, "warm", "ads.proto") == (
+        "warm: name the columns that will be read, after the schema and the message type"
+    )
+    assert fails(capsys, "warm", "ads.proto", "ads.Banner", "stats.ctn").endswith("(did you mean 'ctr'?)")
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    assert fails(capsys, "warm") == "nothing is compiled where NUMBA_DISABLE_JIT is set"
 
 
 def test_protocs_own_lines(capsys: Capture, tmp_path: Path) -> None:

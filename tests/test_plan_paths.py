@@ -116,3 +116,10 @@ def test_what_is_no_path(mp: MessagePlan, path: str, sentence: str) -> None:
     with pytest.raises(SchemaError) as caught:
         parse_path(mp, path)
     assert str(caught.value) == f"path {path!r} of paths.All: {sentence}"
+
+
+@pytest.mark.parametrize("path", [5, None, b"id", ("id",)])
+def test_what_is_no_text(mp: MessagePlan, path: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        parse_path(mp, path)
+    assert str(caught.value) == f'a path is text, as "stats.ctr", not {type(path).__name__}'

@@ -66,7 +66,10 @@ def parse_path(mp: MessagePlan, path: str) -> tuple[Step, ...]:
     Raises:
         SchemaError: it isn't a path (with the position, counted from 0), a name isn't in its message (with
             near names), or a step isn't for a field of its kind.
+        TypeError: it isn't text.
     """
+    if not isinstance(path, str):
+        raise TypeError(f'a path is text, as "stats.ctr", not {type(path).__name__}')
     return _Parser(mp, path).steps()
 
 
