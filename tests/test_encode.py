@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import datetime
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -462,6 +463,14 @@ def test_values_at_the_defaults(codec2: Any, given: dict[str, Any], layout: str)
     data = closed.encode(given, layout)
     assert data == write(message, layout)
     assert closed.decode(data) == message
+
+
+def test_keys_that_are_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "bad.proto"
+    path.write_text('syntax = "proto2"; package bad; message M { map<string, int32> held = 1; }')
+    message_type = yaffjit.load_schema(path)["bad.M"]
+    message = message_type.message_class.FromString(b"\x0a\x05\x0a\x01\xff\x10\x01")
+    assert refusal(message_type, message) == "bad.M, field held: key b'\\xff' is not valid UTF-8"
 
 
 def test_proto2_text_that_is_not_utf8_is_kept(codec2: Any) -> None:

@@ -538,3 +538,41 @@ def test_one_class_for_each_plan(banner: tuple[Any, Any], banner_type: yj.Messag
     assert isinstance(view, View)
     assert type(view_unchecked(banner_type.plan, banner_type.encode({}))) is type(view)
     assert not hasattr(view, "__dict__")
+
+
+@pytest.mark.parametrize("name", ["\ud800", b"\xff", "no\0such", b"no", "", 5, None])
+def test_names_that_no_field_has(banner: tuple[Any, Any], name: Any) -> None:
+    for method in ("HasField", "WhichOneof"):
+        for value in banner:
+            with pytest.raises(ValueError, match="field"):
+                getattr(value, method)(name)
+
+
+def test_equality_with_what_is_no_such_message(banner_type: yj.MessageType, tmp_path: Path) -> None:
+    view = banner_type.view(banner_type.encode({"title": "tea"}))
+    path = tmp_path / "other.proto"
+    path.write_text('syntax = "proto2"; package views; message Banner { optional bytes title = 5; }')
+    title = banner_type.message_class.DESCRIPTOR.fields_by_name["title"].number
+    path.write_text(path.read_text().replace("= 5", f"= {title}"))
+    other = yj.load_schema(path)["views.Banner"]
+    assert view == other.message_class(title=b"tea")
+    assert view == other.view(other.encode({"title": b"tea"}))
+    for title in (b"\xff", b"coffee"):
+        assert view != other.message_class(title=title)
+        assert view != other.view(other.encode({"title": title}))
+
+    class Disguised:
+        DESCRIPTOR = banner_type.message_class.DESCRIPTOR
+
+    assert view != Disguised()
+    assert view != 5
+
+
+def test_serializing_takes_its_option_as_protobuf_does(banner: tuple[Any, Any]) -> None:
+    view, message = banner
+    for option in (True, False, None):
+        for method in ("SerializeToString", "SerializePartialToString"):
+            by_place = getattr(view, method)(option)
+            assert by_place == getattr(view, method)(deterministic=option)
+            assert type(message).FromString(by_place).ByteSize() == message.ByteSize()
+    assert view.SerializeToString(True) == message.SerializeToString(True)

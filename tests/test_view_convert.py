@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from test_view import BANNER, message_of
 from vectors import TESTS
 
 import yaffjit as yj
+from yaffjit.errors import JsonError
 
 
 @cache
@@ -116,3 +120,85 @@ def test_helpers_that_change_are_missing() -> None:
     assert not hasattr(view.any, "Pack")
     with pytest.raises(TypeError):
         view.free["a"] = 1
+
+
+NO_JSON = [
+    ({"any": {"type_url": "x/no.Type"}}, "Can not find message descriptor by type_url: x/no.Type"),
+    ({"any": {"type_url": "x/views.Leaf", "value": b"\xff"}}, "Error parsing message"),
+    ({"at": {"seconds": 10**15}}, "Timestamp is not valid"),
+    ({"took": {"seconds": 10**15}}, "Duration is not valid"),
+    ({"mask": {"paths": ["A b"]}}, "Fail to print FieldMask"),
+    ({"free": {"fields": {"a": {"number_value": math.nan}}}}, "NaN"),
+]
+
+
+@pytest.mark.parametrize("given, reason", NO_JSON, ids=[reason for _, reason in NO_JSON])
+def test_what_has_no_json_form(given: dict[str, Any], reason: str) -> None:
+    times = message_type("Times")
+    view = times.view(times.encode(given))
+    with pytest.raises(JsonError) as caught:
+        yj.to_json(view)
+    assert isinstance(caught.value, (yj.YaffjitError, ValueError))
+    assert str(caught.value).startswith("views.Times has no JSON form: ")
+    assert reason in str(caught.value)
+
+
+def test_wrong_options_of_to_json_are_type_errors(banner: tuple[Any, Any]) -> None:
+    for value in banner:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
+            yj.to_json(value, color=True)
+
+
+def test_json_of_fields_named_like_what_the_printer_calls(tmp_path: Path) -> None:
+    path = tmp_path / "printer.proto"
+    path.write_text(
+        'syntax = "proto3"; package printer; import "google/protobuf/duration.proto";'
+        "message M { int32 ListFields = 1; M DESCRIPTOR = 2; repeated M many = 3; map<string, M> by_name = 4;"
+        "repeated int32 HasField = 5; google.protobuf.Duration took = 6; map<int32, string> names = 7; }"
+    )
+    held = yj.load_schema(path)["printer.M"]
+    given = {
+        "ListFields": 1,
+        "DESCRIPTOR": {"ListFields": 2},
+        "many": [{}, {"ListFields": 3}],
+        "by_name": {"a": {"HasField": [4]}},
+        "HasField": [5, 6],
+        "took": {"seconds": 7},
+        "names": {8: "b'"},
+    }
+    view = held.view(held.encode(given))
+    wanted = given | {"took": "7s", "byName": given["by_name"], "names": {"8": "b'"}}
+    del wanted["by_name"]
+    assert json.loads(yj.to_json(view)) == json.loads(yj.to_json(held.decode(held.encode(given)))) == wanted
+
+
+@pytest.mark.parametrize(
+    "syntax", ['edition = "2023"; option features.utf8_validation = NONE;', 'syntax = "proto2";']
+)
+def test_text_that_is_not_utf8_where_nobody_asks_for_it(tmp_path: Path, syntax: str) -> None:
+    path = tmp_path / "bad.proto"
+    label = "" if "edition" in syntax else "optional"
+    path.write_text(f"{syntax} package bad; message M {{ {label} string s = 1; repeated string r = 2; }}")
+    held = yj.load_schema(path)["bad.M"]
+    for wire, field in ((b"\x0a\x01\xff", "s"), (b"\x12\x01\xff", "r")):
+        message = held.message_class.FromString(wire)
+        view = held.view(held.encode(message))
+        reads: list[Callable[[], Any]] = [
+            lambda view=view, field=field: list(getattr(view, field)),
+            lambda view=view: [list(value) for _, value in view.ListFields()],
+            lambda view=view: yj.to_dict(view),
+        ]
+        for read in reads:
+            with pytest.raises(UnicodeDecodeError):
+                read()
+        with pytest.raises(JsonError) as caught:
+            yj.to_json(view)
+        assert str(caught.value) == (
+            "bad.M has no JSON form: its text isn't UTF-8 "
+            "('utf-8' codec can't decode byte 0xff in position 0: invalid start byte)"
+        )
+        # Whatever doesn't need text keeps the bytes, as protobuf does.
+        assert view == message
+        assert view.SerializeToString() == wire
+        assert repr(view) == f'# bad.M, view\n{field}: "\\377"'
+        assert held.encode(view) == held.encode(message)

@@ -71,6 +71,10 @@ class VerifyError(DecodeError):
         return f"{where}: {sentence}" if where else sentence
 
 
+class JsonError(YaffjitError, ValueError):
+    """A message has no JSON form, such as a timestamp beyond the year 9999; names the message."""
+
+
 class IndexFileError(YaffjitError, OSError):
     """An index file can't be written or read; names the file, and the batch or row if there is one."""
 

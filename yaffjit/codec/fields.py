@@ -171,6 +171,8 @@ def map_writer(mp: MessagePlan, f: FieldPlan, writer_of: WriterOf) -> FieldWrite
                 rows.append((w.text(key) if text_key else key, put_value(w, values[key])))
         except Refused as refused:
             raise refused.within(f"[{keys[len(rows)]!r}]") from None
+        except UnicodeDecodeError:  # protobuf has such keys, but doesn't look them up
+            raise Refused(f"key {keys[len(rows)]!r} is not valid UTF-8") from None
         w.depth -= 1
         at = w.nbytes + len(rows) * limit
         structs = []

@@ -165,12 +165,12 @@ class View:
 
         return decode_at(self._plan_, self._data_, self._pos_)
 
-    def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
+    def SerializeToString(self, deterministic: bool | None = None) -> bytes:
         """The message as protobuf bytes; ``deterministic`` sorts maps."""
         options = {} if deterministic is None else {"deterministic": deterministic}
         return _called(self, "SerializeToString", **options)  # type: ignore[no-any-return]
 
-    def SerializePartialToString(self, *, deterministic: bool | None = None) -> bytes:
+    def SerializePartialToString(self, deterministic: bool | None = None) -> bytes:
         """As `SerializeToString`, also where a required field isn't set."""
         options = {} if deterministic is None else {"deterministic": deterministic}
         return _called(self, "SerializePartialToString", **options)  # type: ignore[no-any-return]
@@ -200,13 +200,20 @@ class View:
                 return NotImplemented
             message = View.to_message(other)
         else:
-            descriptor = getattr(type(other), "DESCRIPTOR", None)
-            if getattr(descriptor, "full_name", None) != self._access_.descriptor.full_name:
+            from google.protobuf.message import Message
+
+            full_name = self._access_.descriptor.full_name
+            if not isinstance(other, Message) or type(other).DESCRIPTOR.full_name != full_name:
                 return NotImplemented
             message = other
         own = View.to_message(self)
         if type(own) is not type(message):
-            message = type(own).FromString(type(message).SerializePartialToString(message))
+            from google.protobuf.message import DecodeError
+
+            try:
+                message = type(own).FromString(type(message).SerializePartialToString(message))
+            except DecodeError:  # this schema has no such message: its text must be UTF-8, say
+                return False
         return bool(own == message)
 
     __hash__ = None  # type: ignore[assignment]
@@ -278,7 +285,7 @@ def _static(cls: type, name: str) -> Any:
 
 def _name_of(name: Any) -> str:
     if isinstance(name, bytes):
-        return name.decode()
+        return name.decode(errors="replace")
     if not isinstance(name, str):
         raise ValueError(f"Expected a field name, but got non-string argument {name!r}.")
     return name
@@ -291,7 +298,7 @@ def _presence_of(access: Access, field_name: Any) -> Test:
         return access.presence[name]
     if name in access.lost:
         raise ValueError(lost_field(access, name))
-    if name in access.descriptor.fields_by_name:
+    if name in access.getters:
         raise ValueError(f"Field {access.descriptor.full_name}.{name} does not have presence.")
     raise ValueError(_unknown(access, name))
 
@@ -300,7 +307,7 @@ def _members_of(access: Access, oneof_name: Any) -> tuple[tuple[str, Test], ...]
     name = _name_of(oneof_name)
     if name in access.oneofs:
         return access.oneofs[name]
-    if name in access.descriptor.fields_by_name:
+    if name in access.getters or name in access.lost:
         raise ValueError(f"Expected a oneof name, but got field name {name}.")
     raise ValueError(_unknown(access, name))
 
