@@ -93,7 +93,7 @@ def check(function: Feature, jitted: Feature, message: Any, view: Any) -> None:
 @pytest.mark.parametrize(("module", "function"), features(*RANDOM))
 def test_random_messages(module: Any, function: Feature) -> None:
     message_type = SCHEMA[module.MESSAGE]
-    jitted = numba.njit(function)
+    jitted = numba.njit((message_type.numba_type,))(function)
 
     @settings(max_examples=EXAMPLES)
     @given(messages(message_type.message_class))
@@ -111,7 +111,7 @@ def test_random_messages(module: Any, function: Feature) -> None:
 @pytest.mark.parametrize(("module", "function"), features(records))
 def test_random_records(module: Any, function: Feature) -> None:
     message_type = SCHEMA[module.MESSAGE]
-    jitted = numba.njit(function)
+    jitted = numba.njit((message_type.records_type,))(function)
 
     @settings(max_examples=EXAMPLES)
     @given(st.lists(messages(message_type.message_class, depth=1), max_size=6))

@@ -258,6 +258,24 @@ def test_str_and_format() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (lambda v: str(v.raw), "str() of a bytes value"),
+        (lambda v: f"{v.raw}", "str() of a bytes value"),
+        (lambda v: str(v.by_text), "str() of a map"),
+        (lambda v: repr(v.by_number.keys()), "repr() of a part of a map"),
+        (lambda v: str(v.texts), "str() of field texts of parity.Case"),
+        (lambda v: f"{v.leaf}", "str() of parity.Leaf"),
+    ],
+)
+def test_what_has_no_text(function: Any, what: str) -> None:
+    """An error, since numba would give the name of a type."""
+    with pytest.raises(CompileTypeError) as caught:
+        numba.njit(function)(case().view(case().encode({})))
+    assert str(caught.value).startswith(f"{what} isn't available in jitted code: call it outside")
+
+
 def test_in_repeated() -> None:
     def found(v: Any) -> Any:
         return (

@@ -16,7 +16,8 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from yaffjit.errors import CompileAttributeError
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.refusals import is_probed, refusal, refuse_calls, shown
-from yaffjit.jit.types import MessageViewType, RecordsType
+from yaffjit.jit.text.type import TextType
+from yaffjit.jit.types import BorrowedType, MessageViewType, RecordsType
 
 _BINARY = {
     "+": (operator.add, operator.iadd),
@@ -90,7 +91,22 @@ def _called(name: str) -> Callable[[Args], str | None]:
         if not _takes_uint64(args):
             return None
         given = ", ".join(map(shown, args))
-        return f"{name}({given}) isn't supported in jitted code"
+        has_float = name in ("min", "max") and any(isinstance(_bare(arg), types.Float) for arg in args)
+        instead = ": float(x) makes a float of a uint64" if has_float else ""
+        return f"{name}({given}) isn't supported in jitted code{instead}"
+
+    return rule
+
+
+def _array_of_uint64(name: str) -> Callable[[Args], str | None]:
+    """Of a list, a tuple or one value; there are arrays of numba's own numbers only."""
+
+    def rule(args: Args) -> str | None:
+        given = args[1] if name == "np.full" and len(args) == 2 else args[0] if len(args) == 1 else None
+        parts = given.types if isinstance(given, types.BaseTuple) else (getattr(given, "dtype", given),)
+        if uint64_exact not in parts:
+            return None
+        return f"{name} isn't for uint64 fields: use np.uint64(x), of each element"
 
     return rule
 
@@ -99,6 +115,18 @@ def _of_message(words: str) -> Callable[[Args], str | None]:
     def rule(args: Args) -> str | None:
         message = _bare(args[0]) if args else None
         return words.format(message.mp.full_name) if isinstance(message, MessageViewType) else None
+
+    return rule
+
+
+def _has_no_text(name: str) -> Callable[[Args], str | None]:
+    """numba would show the name of the type."""
+
+    def rule(args: Args) -> str | None:
+        given = _bare(args[0]) if args else None
+        if not isinstance(given, BorrowedType) or isinstance(given, TextType):
+            return None
+        return f"{name}() of {given.what} isn't available in jitted code: call it outside"
 
     return rule
 
@@ -113,17 +141,14 @@ for _function in _FUNCTIONS:
 for _name, _function in vars(np).items():
     if isinstance(_function, np.ufunc):
         refuse_calls(_function, _called(f"np.{_name}"))
+for _function in (np.array, np.asarray):
+    refuse_calls(_function, _array_of_uint64(f"np.{_function.__name__}"))
+refuse_calls(np.full, _array_of_uint64("np.full"), first=True)
 refuse_calls(operator.getitem, _of_message("{} has no items in jitted code: read a field by its name"))
 refuse_calls(len, _of_message("{} has no len() in jitted code"))
 refuse_calls("getiter", _of_message("{} can't be iterated over in jitted code: read a field by its name"))
 # numba would give these something.
 refuse_calls(hash, _of_message("a message isn't hashable: hash fields of {}"), first=True)
-for _function in (str, repr, format):
-    refuse_calls(
-        _function,
-        _of_message(f"{_function.__name__}() of {{}} isn't available in jitted code: call it outside"),
-        first=True,
-    )
 
 
 @infer_getattr
