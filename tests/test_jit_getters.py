@@ -599,6 +599,20 @@ def test_getters_in_prange_and_of_memory_maps(all_type: yaffjit.MessageType, tmp
     assert get_title(data, offsets[7]) == "x" * 7
 
 
+def test_a_position_from_a_message(all_type: yaffjit.MessageType) -> None:
+    """Offsets are often uint64; one that is no position is outside."""
+    get_id = all_type.getter("id")
+    view = all_type.view(all_type.encode({"ids": [3, 2**63 + 3, 2**64 - 1]}))
+    data = b"xyz" + all_type.encode({"id": 5})
+    read = numba.njit(lambda data, m, i: get_id(data, m.ids[i]))
+    assert read(data, view, 0) == 5
+    for i in (1, 2):
+        with pytest.raises(IndexError, match="pos isn't within the data"):
+            read(data, view, i)
+    with pytest.raises(CompileError, match="pos is an integer, not float64"):
+        get_id(data, 3.0)
+
+
 def test_text_that_is_not_utf8_raises(all_type: yaffjit.MessageType) -> None:
     buffer = all_type.encode({"title": "abcd", "tags": ["good", "efgh"], "weights": {"ijkl": 1.0}})
     broken = buffer.replace(b"abcd", b"ab\xffd").replace(b"efgh", b"e\xe4gh").replace(b"ijkl", b"ij\xffl")

@@ -16,6 +16,7 @@ from yaffjit.errors import CompileTypeError, SchemaError
 from yaffjit.jit.constants import refuse_disk_cache
 from yaffjit.jit.copies import Reader, copied_type
 from yaffjit.jit.emit.outline import I32, I64, POINTER
+from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.keys import PlanType
 from yaffjit.jit.refusals import refusal, shown
 from yaffjit.plan.model import MessagePlan
@@ -117,7 +118,7 @@ def read_path(typingctx, data, pos, path):  # type: ignore[no-untyped-def]
         isinstance(data, types.Buffer) and data.ndim == 1 and data.dtype == types.uint8 and data.layout == "C"
     ):
         raise refusal(CompileTypeError, f"a getter takes a contiguous array of uint8, not {shown(data)}")
-    if not isinstance(pos, types.Integer):
+    if not (isinstance(pos, types.Integer) or pos is uint64_exact):
         raise refusal(CompileTypeError, f"pos is an integer, not {shown(pos)}")
     steps = parse_path(path.mp, path.path)
     is_value = path.what == "value"
@@ -137,4 +138,5 @@ def read_path(typingctx, data, pos, path):  # type: ignore[no-untyped-def]
         reader = Reader(context, builder, builder.gep(buffer, [builder.zext(root, I64)]))
         return reader.value(steps) if is_value else reader.presence(steps)
 
-    return result(data, types.int64, path), codegen
+    # A uint64 of 2**63 and more is negative as an int64, so it's outside as well.
+    return result(data, pos if pos is uint64_exact else types.int64, path), codegen
