@@ -12,6 +12,7 @@ import jit_kinds
 import numba
 import numpy as np
 import pytest
+from numba.core.runtime import _nrt_python, rtsys
 
 import yaffjit
 from yaffjit.errors import CompileError, SchemaError
@@ -597,6 +598,24 @@ def test_getters_in_prange_and_of_memory_maps(all_type: yaffjit.MessageType, tmp
 
     assert read(data, offsets).tolist() == [n + sum(range(n)) + (n >= 5) for n in range(50)]
     assert get_title(data, offsets[7]) == "x" * 7
+
+
+def test_copies_are_freed(all_type: yaffjit.MessageType) -> None:
+    data = np.frombuffer(all_type.encode(CONTENT), np.uint8)
+    getters = [all_type.getter(path) for path in ("title", "raw", "ints", "tags", "blobs", "flags[true]")]
+    for get in getters:
+        get(data, 0)
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        for get in getters:
+            for _ in range(10):
+                get(data, 0)
+        after = rtsys.get_allocation_stats()
+    finally:
+        _nrt_python.memsys_disable_stats()
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free >= 60
+    assert after.alloc - before.alloc == after.free - before.free
 
 
 def test_a_position_from_a_message(all_type: yaffjit.MessageType) -> None:
