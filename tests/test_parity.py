@@ -7,6 +7,7 @@ One test for each item of the list in the design; all the values that an item co
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -259,21 +260,22 @@ def test_str_and_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "what"),
+    ("function", "name"),
     [
-        (lambda v: str(v.raw), "str() of a bytes value"),
-        (lambda v: f"{v.raw}", "str() of a bytes value"),
-        (lambda v: str(v.by_text), "str() of a map"),
-        (lambda v: repr(v.by_number.keys()), "repr() of a part of a map"),
-        (lambda v: str(v.texts), "str() of field texts of parity.Case"),
-        (lambda v: f"{v.leaf}", "str() of parity.Leaf"),
+        (lambda v: str(v.raw), "str"),
+        (lambda v: f"{v.raw}", "str"),
+        (lambda v: str(v.by_text), "str"),
+        (lambda v: repr(v.by_number.keys()), "repr"),
+        (lambda v: str(v.texts), "str"),
+        (lambda v: f"{v.leaf}", "str"),
     ],
 )
-def test_what_has_no_text(function: Any, what: str) -> None:
+def test_what_has_no_text(function: Any, name: str) -> None:
     """An error, since numba would give the name of a type."""
     with pytest.raises(CompileTypeError) as caught:
         numba.njit(function)(case().view(case().encode({})))
-    assert str(caught.value).startswith(f"{what} isn't available in jitted code: call it outside")
+    said = rf"{name}\(\) of .+ isn't available in jitted code: call it outside\."
+    assert re.match(said, str(caught.value))
 
 
 def test_in_repeated() -> None:
