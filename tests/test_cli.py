@@ -108,11 +108,11 @@ def test_help_imports_nothing_heavy() -> None:
         ([], "the following arguments are required: COMMAND"),
         (["sing"], "invalid choice: 'sing'"),
         (["show", "banners.arrow"], "the following arguments are required: ROW"),
-        (["show", "banners.arrow", "first"], "argument ROW: invalid int value: 'first'"),
+        (["show", "banners.arrow", "first"], "argument ROW: not a whole number: 'first'"),
         (["build", "ads.proto", "ads.Banner", "banners.pb"], "required: --output/-o"),
         (["build", "a", "b", "c", "-o", "d", "--layout", "round"], "invalid choice: 'round'"),
         (["demo", "--rows", "0"], "argument --rows: at least one row is needed"),
-        (["demo", "--rows", "many"], "argument --rows: invalid _row_count value: 'many'"),
+        (["demo", "--rows", "many"], "argument --rows: not a whole number: 'many'"),
     ],
 )
 def test_wrong_usage(arguments: list[str], complaint: str, capsys: Capture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import stat
 from collections.abc import Callable, Iterator
@@ -64,6 +65,21 @@ def test_nobody_else_reads_it_while_it_is_written(path: Path, temporary: None) -
     path.chmod(0o600)
     with replaced_file(str(path)) as file:
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+
+
+def test_a_full_disk_that_is_noticed_late(path: Path, row_type: yj.MessageType, temporary: None) -> None:
+    """All of a small file is written when it is closed."""
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(yj.IndexFileError) as caught:
+            build(path, row_type, 7)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert str(caught.value) == f"{path} can't be written: File too large"
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
 
 
 def test_symbolic_links_are_followed(path: Path, row_type: yj.MessageType, temporary: None) -> None:

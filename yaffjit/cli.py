@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaffjit as yj
 from yaffjit.errors import IndexFileError, SchemaError, YaffjitError
+from yaffjit.terminal import complain, flush_or_drop_output, is_printable, standard_output
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
@@ -38,27 +40,44 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; errors become one line on standard error and an exit code."""
-    parser = _parser()
-    parsed = parser.parse_args(arguments)
-    command: Callable[[argparse.Namespace], None] = parsed.command
     try:
-        command(parsed)
-        sys.stdout.flush()
+        with standard_output() as output:
+            try:
+                parsed = _parser().parse_args(arguments)
+                command: Callable[[argparse.Namespace], None] = parsed.command
+                command(parsed)
+            except SystemExit:  # after --help, say
+                output.flush()
+                raise
+            output.flush()
     except BrokenPipeError:
-        # The reader has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        flush_or_drop_output()
         return EXIT_BROKEN_PIPE
     except KeyboardInterrupt:
-        print("yaffjit: interrupted", file=sys.stderr)
+        complain("interrupted")
         return EXIT_INTERRUPTED
     except (YaffjitError, OSError) as error:
-        print(f"yaffjit: error: {error}", file=sys.stderr)
+        complain(f"error: {_sentence(error)}")
+        flush_or_drop_output()
         return EXIT_ERROR
     return 0
 
 
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, YaffjitError) and error.strerror:
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return f"{where}{error.strerror}"
+    return str(error)
+
+
+class _Parser(argparse.ArgumentParser):
+    def print_help(self, file: Any = None) -> None:
+        # argparse's own takes no notice of an output that takes nothing.
+        print(self.format_help(), end="", file=file)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="yaffjit",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -98,9 +117,39 @@ def _command(
     return parser
 
 
+def _path(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("a path can't be empty")
+    return text
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from None
+
+
+def _refuse_overwriting(output: str, inputs: Sequence[str]) -> None:
+    """An output takes the place of its file only once it is whole, but what was read would be gone."""
+    for path in inputs:
+        try:
+            same = os.path.samefile(output, path)
+        except OSError:  # one of them isn't there; an input says so when it is read
+            continue
+        if same:
+            raise IndexFileError(f"{output} is read by this command, so it can't be written by it")
+
+
 def _add_schema_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--include", "-I", action="append", default=[], metavar="DIR", help="a folder with imported files"
+        "--include",
+        "-I",
+        type=_path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder with imported files",
     )
     parser.add_argument("--slice", metavar="NAME", help="read YaFF's options by this slice")
 
@@ -121,10 +170,16 @@ def _add_build(commands: Any) -> None:
         "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow\n"
         "yaffjit build ads.proto ads.Banner part1.pb part2.pb -o banners.arrow -I protos --layout sparse",
     )
-    parser.add_argument("schema", metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet")
+    parser.add_argument(
+        "schema", type=_path, metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet"
+    )
     parser.add_argument("message", metavar="MESSAGE", help="full name of the message type, as ads.Banner")
-    parser.add_argument("inputs", metavar="INPUT", nargs="+", help="messages, each after its varint length")
-    parser.add_argument("--output", "-o", required=True, metavar="INDEX", help="the index file to write")
+    parser.add_argument(
+        "inputs", type=_path, metavar="INPUT", nargs="+", help="messages, each after its varint length"
+    )
+    parser.add_argument(
+        "--output", "-o", type=_path, required=True, metavar="INDEX", help="the index file to write"
+    )
     parser.add_argument(
         "--layout",
         choices=("flat", "sparse", "auto"),
@@ -135,6 +190,7 @@ def _add_build(commands: Any) -> None:
 
 
 def _build(parsed: argparse.Namespace) -> None:
+    _refuse_overwriting(parsed.output, [parsed.schema, *parsed.inputs])
     message_type = _load_schema(parsed)[parsed.message]
     built = yj.build_index(parsed.output, message_type, _read_all(parsed.inputs), layout=parsed.layout)
     print(f"{built.path}: {built.rows:,} {parsed.message} messages, {built.nbytes:,} bytes")
@@ -157,19 +213,44 @@ def _add_show(commands: Any) -> None:
         "yaffjit show banners.arrow 0\nyaffjit show banners.arrow 12345 --json\n"
         "yaffjit show banners.arrow -1             the last record",
     )
-    parser.add_argument("index", metavar="INDEX", help="an index file")
-    parser.add_argument("row", metavar="ROW", type=int, help="which record, from 0, or from -1 at the end")
+    parser.add_argument("index", type=_path, metavar="INDEX", help="an index file")
+    parser.add_argument(
+        "row", metavar="ROW", type=_whole_number, help="which record, from 0, or from -1 at the end"
+    )
     parser.add_argument("--json", action="store_true", help="protobuf's JSON instead of its text format")
 
 
 def _show(parsed: argparse.Namespace) -> None:
     view = yj.open_index(parsed.index)[parsed.row]
-    if parsed.json:
-        print(yj.to_json(view))
-    else:
-        from google.protobuf import text_format
+    try:
+        text = _json(view) if parsed.json else _text_format(view)
+    except (
+        TypeError,
+        ValueError,
+    ) as error:  # protobuf's printers have no errors of their own for all of these
+        form = "JSON" if parsed.json else "text"
+        fault = " ".join(str(error).split())
+        raise YaffjitError(f"row {parsed.row} can't be printed as {form}: {fault}") from error
+    print(text, end="")
 
-        print(text_format.MessageToString(view.to_message(), as_utf8=True), end="")
+
+def _json(view: Any) -> str:
+    text = yj.to_json(view) + "\n"
+    if is_printable(text):
+        return text
+    # Outside of strings, JSON is ASCII.
+    return "".join(char if char.isascii() else json.dumps(char)[1:-1] for char in text)
+
+
+def _text_format(view: Any) -> str:
+    from google.protobuf import text_format
+
+    from yaffjit.view import View
+
+    message = View.to_message(view)  # by the class: a field may have the name of the method
+    text: str = text_format.MessageToString(message, as_utf8=True)
+    # The other form has escapes that protobuf reads back.
+    return text if is_printable(text) else text_format.MessageToString(message, as_utf8=False)
 
 
 # columns
@@ -184,41 +265,47 @@ def _add_columns(commands: Any) -> None:
         "yaffjit columns banners.arrow id price stats.ctr\n"
         "yaffjit columns banners.arrow id geo.lat geo.lon -o features.parquet",
     )
-    parser.add_argument("index", metavar="INDEX", help="an index file")
+    parser.add_argument("index", type=_path, metavar="INDEX", help="an index file")
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a number, bool or enum, as stats.ctr")
     parser.add_argument(
         "--output",
         "-o",
+        type=_path,
         metavar="FILE",
         help=f"the file to write: {', '.join(COLUMN_SUFFIXES)} (default: CSV to standard output)",
     )
 
 
 def _columns(parsed: argparse.Namespace) -> None:
-    suffix = Path(parsed.output).suffix.lower() if parsed.output else ".csv"
+    suffix = ".csv" if parsed.output is None else Path(parsed.output).suffix.lower()
     if suffix not in COLUMN_SUFFIXES:
         raise IndexFileError(f"{parsed.output}: the suffix must be one of {', '.join(COLUMN_SUFFIXES)}")
-    _write_columns(yj.open_index(parsed.index).columns(*parsed.paths), parsed.output, suffix)
+    if parsed.output is not None:
+        _refuse_overwriting(parsed.output, [parsed.index])
+    columns = yj.open_index(parsed.index).columns(*parsed.paths)
+    if parsed.output is None:
+        _write_columns(columns, sys.stdout.buffer, suffix)
+        return
+    from yaffjit.index.atomic import replaced_file, writing
+
+    with replaced_file(parsed.output) as file, writing(parsed.output):
+        _write_columns(columns, file, suffix)
 
 
-def _write_columns(columns: Columns, path: str | None, suffix: str) -> None:
+def _write_columns(columns: Columns, file: BinaryIO, suffix: str) -> None:
     import pyarrow as pa
 
     table = columns.to_arrow()
-    if path is None:
+    if suffix == ".csv":
         from pyarrow import csv
 
-        csv.write_csv(table, sys.stdout.buffer)
-    elif suffix == ".csv":
-        from pyarrow import csv
-
-        csv.write_csv(table, path)
+        csv.write_csv(table, file)
     elif suffix == ".parquet":
         from pyarrow import parquet
 
-        parquet.write_table(table, path)
+        parquet.write_table(table, file)
     else:
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
 
 
@@ -234,7 +321,9 @@ def _add_layout(commands: Any) -> None:
         "yaffjit layout ads.proto                  all message types of the schema\n"
         "yaffjit layout ads.proto ads.Banner       the fields of one",
     )
-    parser.add_argument("schema", metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet")
+    parser.add_argument(
+        "schema", type=_path, metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet"
+    )
     parser.add_argument("message", metavar="MESSAGE", nargs="?", help="full name of a message type")
     _add_schema_options(parser)
 
@@ -265,24 +354,28 @@ def _add_verify(commands: Any) -> None:
         "check an index file, or a file that holds one YaFF message",
         "yaffjit verify banners.arrow\nyaffjit verify banner.yaff --schema ads.proto --message ads.Banner",
     )
-    parser.add_argument("file", metavar="FILE", help="an index file, or the bytes of one message")
-    parser.add_argument("--schema", metavar="SCHEMA", help="for a single message: its schema")
+    parser.add_argument("file", type=_path, metavar="FILE", help="an index file, or the bytes of one message")
+    parser.add_argument("--schema", type=_path, metavar="SCHEMA", help="for a single message: its schema")
     parser.add_argument("--message", metavar="MESSAGE", help="for a single message: full name of its type")
     _add_schema_options(parser)
 
 
 def _verify(parsed: argparse.Namespace) -> None:
-    with open(parsed.file, "rb") as file:
+    from yaffjit.index.files import open_regular
+
+    with open_regular(parsed.file) as file:
         is_index = file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
+        if not is_index:
+            if parsed.schema is None or parsed.message is None:
+                raise IndexFileError(
+                    f"{parsed.file} isn't an index file; if it holds one message, give --schema and --message"
+                )
+            file.seek(0)
+            buf = file.read()
     if is_index:
         index = yj.open_index(parsed.file)
         print(f"{parsed.file}: {len(index):,} {index.message_type.full_name} messages, all well-formed")
         return
-    if parsed.schema is None or parsed.message is None:
-        raise IndexFileError(
-            f"{parsed.file} isn't an index file; if it holds one message, give --schema and --message"
-        )
-    buf = Path(parsed.file).read_bytes()
     _load_schema(parsed)[parsed.message].verify(buf)
     print(f"{parsed.file}: a well-formed {parsed.message} of {len(buf):,} bytes")
 
@@ -299,11 +392,11 @@ def _add_demo(commands: Any) -> None:
         "yaffjit demo\nyaffjit demo --rows 20000 --keep demo-data",
     )
     parser.add_argument("--rows", type=_row_count, default=200_000, help="how many banners (default: 200000)")
-    parser.add_argument("--keep", metavar="DIR", help="a folder to leave the files in")
+    parser.add_argument("--keep", type=_path, metavar="DIR", help="a folder to leave the files in")
 
 
 def _row_count(text: str) -> int:
-    count = int(text)
+    count = _whole_number(text)
     if count < 1:
         raise argparse.ArgumentTypeError("at least one row is needed")
     return count

@@ -43,17 +43,23 @@ def replaced_file(path: str) -> Iterator[BinaryIO]:
         if mode is not None:
             with writing(path):
                 os.fchmod(fd, mode)
-        with open(fd, "wb", closefd=False) as file:
+        file = open(fd, "wb", closefd=False)  # noqa: SIM115
+        try:
             yield file
             with writing(path):
                 file.flush()
-                os.fsync(fd)
-                if not named:
-                    _link(fd, folder, temporary)
-                    named = True
-                os.replace(temporary, target)
-                named = False
-                _sync_folder(folder)
+        finally:
+            # What couldn't be written would be tried again, and fail with a second error.
+            with contextlib.suppress(OSError):
+                file.close()
+        with writing(path):
+            os.fsync(fd)
+            if not named:
+                _link(fd, folder, temporary)
+                named = True
+            os.replace(temporary, target)
+            named = False
+            _sync_folder(folder)
     finally:
         os.close(fd)
         if named:
