@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +103,54 @@ def test_truncated_gzip_is_a_decode_error(tmp_path: Path) -> None:
     with pytest.raises(DecodeError) as caught:
         list(read_delimited(path))
     assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("form", [str, Path, os.fsencode])
+def test_paths_of_many_sorts(tmp_path: Path, form: Any) -> None:
+    path = tmp_path / "messages.pb.gz"
+    path.write_bytes(gzip.compress(b"\x01a"))
+    assert list(read_delimited(form(str(path)))) == [b"a"]
+
+
+class Strange:
+    """A file whose `read` gives what it was told to."""
+
+    def __init__(self, *pieces: Any) -> None:
+        self.pieces = list(pieces)
+
+    def read(self, nbytes: int) -> Any:
+        return self.pieces.pop(0)
+
+
+def test_sources_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\x01a")
+    with open(tmp_path / "x") as text:
+        for file in (text, io.StringIO("\x01a")):
+            with pytest.raises(TypeError) as caught:
+                read_delimited(file)  # type: ignore[arg-type]
+            assert str(caught.value) == (
+                "the file is opened as text: messages are bytes, so open it with mode 'rb'"
+            )
+    for source in (5, None, [b"a"]):
+        with pytest.raises(TypeError) as caught:
+            read_delimited(source)  # type: ignore[arg-type]
+        found = type(source).__name__
+        assert str(caught.value) == f"messages are read from a path or a binary file, not from {found}"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "found"), [(["\x01a"], "str"), ([None], "NoneType"), ([b"\x01", None], "NoneType")]
+)
+def test_files_that_give_no_bytes(pieces: list[Any], found: str) -> None:
+    # A file that has nothing yet isn't at its end.
+    with pytest.raises(TypeError) as caught:
+        list(read_delimited(Strange(*pieces)))  # type: ignore[arg-type]
+    assert str(caught.value) == f"delimited file: read() must give bytes, not {found}"
+
+
+def test_messages_that_are_none(tmp_path: Path) -> None:
+    assert write_delimited(tmp_path / "x", [b"a", bytearray(b"b"), memoryview(b"c")]) == 3  # type: ignore[list-item]
+    assert list(read_delimited(tmp_path / "x")) == [b"a", b"b", b"c"]
+    with pytest.raises(TypeError) as caught:
+        write_delimited(tmp_path / "y", [b"a", "b"])  # type: ignore[list-item]
+    assert str(caught.value) == "message 1: it must be bytes or a protobuf message, not str"

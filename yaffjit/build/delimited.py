@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from yaffjit.errors import DecodeError
 
@@ -29,12 +30,18 @@ def read_delimited(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[bytes
 
     Raises:
         OSError: the file can't be opened; at once, not at the first message.
+        TypeError: the source is neither, or a file opened as text.
         DecodeError: the file ends inside a message or a length is impossible. It names the byte position,
             counted from where reading began, and the bytes wanted and found.
     """
-    if not isinstance(source, (str, os.PathLike)):
-        return _messages(source, str(getattr(source, "name", "delimited file")), False)
-    path = os.fspath(source)
+    if isinstance(source, io.TextIOBase):
+        raise TypeError("the file is opened as text: messages are bytes, so open it with mode 'rb'")
+    if hasattr(source, "read"):
+        name = str(getattr(source, "name", "delimited file"))
+        return _messages(cast(IO[bytes], source), name, False)
+    if not isinstance(source, (str, bytes, os.PathLike)):
+        raise TypeError(f"messages are read from a path or a binary file, not from {type(source).__name__}")
+    path = os.fsdecode(source)
     if path.endswith(".gz"):
         return _messages(cast(IO[bytes], gzip.open(path, "rb")), path, True)
     return _messages(open(path, "rb"), path, True)
@@ -102,21 +109,41 @@ def _length(pending: bytes, at: int, start: int, name: str) -> tuple[int, int]:
 
 def _read(file: IO[bytes], name: str, nbytes: int) -> bytes:
     try:
-        return file.read(nbytes) or b""
+        piece = file.read(nbytes)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DecodeError(f"{name}: {error}") from error
+    if not isinstance(piece, bytes):
+        # None: it doesn't wait for its bytes. That must not pass for its end.
+        raise TypeError(f"{name}: read() must give bytes, not {type(piece).__name__}")
+    return piece
 
 
 def write_delimited(path: str | os.PathLike[str], messages: Iterable[bytes | ProtobufMessage]) -> int:
-    """Writes messages (protobuf bytes or protobuf messages) as a length-delimited file; returns how many."""
+    """Writes messages (protobuf bytes or protobuf messages) as a length-delimited file; returns how many.
+
+    Raises:
+        OSError: the file can't be written.
+        TypeError: names the message that is neither.
+    """
     count = 0
     with open(path, "wb") as file:
         for message in messages:
-            payload = message if isinstance(message, bytes) else message.SerializeToString()
+            payload = _payload(message, count)
             file.write(_varint(len(payload)))
             file.write(payload)
             count += 1
     return count
+
+
+def _payload(message: Any, count: int) -> bytes:
+    if isinstance(message, (bytes, bytearray, memoryview)):
+        return bytes(message)
+    serialize = getattr(message, "SerializeToString", None)
+    if serialize is None:
+        found = type(message).__name__
+        raise TypeError(f"message {count}: it must be bytes or a protobuf message, not {found}")
+    payload: bytes = serialize()
+    return payload
 
 
 def _varint(value: int) -> bytes:
