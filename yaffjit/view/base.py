@@ -27,6 +27,8 @@ _EMPTY_SPARSE = 3
 # The longest repr: lines, and characters of a line.
 REPR_LINES = 60
 REPR_WIDTH = 400
+# Messages of more protobuf bytes are shown by their beginning.
+SHOWN_NBYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,13 +227,16 @@ class View:
     def __repr__(self) -> str:
         name = self._access_.descriptor.full_name
         try:
-            lines = View.__str__(self).splitlines()
+            text, more = text_within(self, REPR_LINES, REPR_WIDTH)
+            lines = text.splitlines()
         except (YaffjitError, UnicodeDecodeError, struct.error, IndexError) as error:
             return f"# {name}, view; can't be shown: {error}"
         shown = [
             line if len(line) <= REPR_WIDTH else f"{line[:REPR_WIDTH]} ..." for line in lines[:REPR_LINES]
         ]
-        if len(lines) > REPR_LINES:
+        if more:
+            shown.append("# ... more lines")
+        elif len(lines) > REPR_LINES:
             shown.append(f"# ... {len(lines) - REPR_LINES} more lines")
         return "\n".join([f"# {name}, view{'' if lines else ', empty'}", *shown])
 
@@ -271,6 +276,18 @@ def read_only(view: View, value: Any) -> NoReturn:
     """The setter of each field."""
     name = view._access_.descriptor.full_name
     raise AttributeError(f"a view of {name} is read-only: change its to_message() and encode that")
+
+
+def text_within(view: View, lines: int, width: int) -> tuple[str, bool]:
+    """protobuf's text format of a view, and whether only its beginning is there since it's long."""
+    from yaffjit.codec.decode import decode_within
+
+    message = decode_within(view._plan_, view._data_, view._pos_, SHOWN_NBYTES)
+    if message is not None:
+        return str(message), False
+    from yaffjit.view.sample import sample
+
+    return str(sample(view, lines + 1, width + 1)), True
 
 
 def _called(view: View, method: str, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from yaffjit.codec.locate import read_u32
 from yaffjit.plan.model import SCALAR_CODE, MessagePlan
 from yaffjit.view.fields import read_bytes, read_text, scalar_reader
-from yaffjit.view.repeated import REPR_ELEMENTS, str_in_container
+from yaffjit.view.repeated import REPR_CHARACTERS, REPR_ELEMENTS, repr_in_container, str_in_container
 
 if TYPE_CHECKING:
     from yaffjit.view.base import View
@@ -203,10 +203,18 @@ class MapView(Mapping[Any, Any]):
         return entry.plan.schema.message_class(entry.full_name)
 
     def __str__(self) -> str:
-        return _shown(self, self._count)
+        return f"{{{', '.join(f'{key!r}: {str_in_container(value)}' for key, value in self.items())}}}"
 
     def __repr__(self) -> str:
-        return _shown(self, REPR_ELEMENTS)
+        shown: list[str] = []
+        characters = 0
+        for key, value in self.items():
+            if len(shown) == REPR_ELEMENTS or characters > REPR_CHARACTERS:
+                shown.append(f"... {len(self)} pairs")
+                break
+            shown.append(f"{repr_in_container(key)}: {repr_in_container(value)}")
+            characters += len(shown[-1])
+        return f"{{{', '.join(shown)}}}"
 
     def __copy__(self) -> dict[Any, Any]:
         return dict(self.items())
@@ -232,13 +240,3 @@ class _Items(ItemsView[Any, Any]):
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return zip(self._mapping, self._mapping.values(), strict=True)
-
-
-def _shown(map_view: MapView, limit: int) -> str:
-    shown: list[str] = []
-    for key, value in map_view.items():
-        if len(shown) == limit:
-            shown.append(f"... {len(map_view)} pairs")
-            break
-        shown.append(f"{key!r}: {str_in_container(value)}")
-    return f"{{{', '.join(shown)}}}"

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 # (data, position of the array's count, owner of the bytes) -> the field's value
 MakeRepeated = Callable[["Data", int, Any], "Repeated"]
 
+# The longest repr: elements, characters after which no element begins, and characters of a text.
 REPR_ELEMENTS = 200
+REPR_CHARACTERS = 20_000
+REPR_TEXT = 400
 
 
 class Repeated(Sequence[Any]):
@@ -73,7 +76,14 @@ class Repeated(Sequence[Any]):
         return str(list(self))
 
     def __repr__(self) -> str:
-        return cut_list([str_in_container(value) for value in self[:REPR_ELEMENTS]], self._count)
+        shown: list[str] = []
+        characters = 0
+        for row in range(min(self._count, REPR_ELEMENTS)):
+            if characters > REPR_CHARACTERS:
+                break
+            shown.append(repr_in_container(self._item(row)))
+            characters += len(shown[-1])
+        return cut_list(shown, self._count)
 
     def __copy__(self) -> list[Any]:
         return list(self)
@@ -90,6 +100,18 @@ def str_in_container(value: Any) -> str:
     from yaffjit.view.base import View
 
     return str(value) if isinstance(value, View) else repr(value)
+
+
+def repr_in_container(value: Any) -> str:
+    """As `str_in_container`, but only the beginning of what is long."""
+    from yaffjit.view.base import REPR_LINES, View, text_within
+
+    if isinstance(value, View):
+        text, more = text_within(value, REPR_LINES, REPR_TEXT)
+        return f"{text}..." if more else text
+    if isinstance(value, (str, bytes)) and len(value) > REPR_TEXT:
+        return f"{value[:REPR_TEXT]!r}..."
+    return repr(value)
 
 
 def cut_list(shown: list[str], count: int) -> str:
