@@ -156,8 +156,12 @@ MISSING: list[Case] = [
         CompileTypeError,
         "~ of a uint64 is negative, which a uint64 can't hold: take np.int64(x) first",
     ),
-    (lambda v: round(v.id), CompileTypeError, "round(uint64) isn't supported in jitted code"),
-    (lambda v: max(v.id, 0.5), CompileTypeError, "max(uint64, float64) isn't supported in jitted code"),
+    (lambda v: round(v.id, 2), CompileTypeError, "round(uint64, int64) isn't supported in jitted code"),
+    (
+        lambda v: max(v.id, 0.5),
+        CompileTypeError,
+        "max(uint64, float64) isn't supported in jitted code: float(x) makes a float of a uint64",
+    ),
     (lambda v: np.sin(v.id), CompileTypeError, "np.sin(uint64) isn't supported in jitted code"),
     (lambda v: v.id == "1", CompileTypeError, "uint64 == str isn't supported in jitted code"),
 ]

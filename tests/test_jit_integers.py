@@ -206,6 +206,45 @@ def test_numpy_error_model_divides_by_zero() -> None:
     assert divided_as_numpy(np.uint64(5), 0) == (0, 0, math.inf)
 
 
+@numba.njit
+def quotients(a, n):
+    x = as_exact(a)
+    return x // n, divmod(x, n), x % n
+
+
+@numba.njit
+def integer_power(a, n):
+    return as_exact(a) ** n
+
+
+@numba.njit
+def float_power(a, f):
+    return as_exact(a) ** f
+
+
+@many
+@given(unsigned, floats)
+def test_powers_of_floats(a: int, f: float) -> None:
+    if a and math.isfinite(f):
+        f = math.fmod(f, 16.0)  # Python raises OverflowError where numba gives inf
+    if a or f >= 0.0:
+        same(float_power(np.uint64(a), f), float(a) ** f)
+
+
+def test_zero_and_negative_numbers() -> None:
+    """Nothing of zero is negative; but a negative power of it raises, as in Python."""
+    for n in (-1, -7, -(2**63)):
+        assert quotients(np.uint64(0), n) == (0, (0, 0), 0)
+    for power, exponent in ((integer_power, -1), (float_power, -1.0), (float_power, -1e-300)):
+        with pytest.raises(ZeroDivisionError) as expected:
+            pow(0, exponent)
+        with pytest.raises(ZeroDivisionError) as caught:
+            power(np.uint64(0), exponent)
+        assert str(caught.value) == str(expected.value)
+    assert float_power(np.uint64(0), -math.inf) == math.inf == 0**-math.inf
+    assert math.isnan(float_power(np.uint64(0), math.nan))
+
+
 # ---- the language around it ----
 
 
@@ -456,7 +495,7 @@ def test_there_and_back_to_numbas_uint64() -> None:
         lambda a: as_exact(a) == "1",
         lambda a: as_exact(a) == 1j,
         lambda a: as_exact(a) & 1.5,
-        lambda a: round(as_exact(a)),
+        lambda a: round(as_exact(a), 2),
         lambda a: np.array([as_exact(a)]),
         lambda a: complex(as_exact(a)),
     ],

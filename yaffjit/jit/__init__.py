@@ -1,7 +1,19 @@
 """Fields as machine code: numba types of views and records, and jitted getters over one's own arrays."""
 
 # Some are imported for what they register with numba.
-from yaffjit.jit import attributes, boxing, caching, floats, lifetime, maps, oneofs, records, repeated, text  # noqa: F401
+from yaffjit.jit import (  # noqa: F401
+    attributes,
+    boxing,
+    caching,
+    floats,
+    lifetime,
+    maps,
+    oneofs,
+    printing,
+    records,
+    repeated,
+    text,
+)
 from yaffjit.jit.getters import getter, presence
 from yaffjit.jit.types import message_type, records_type
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
+from numba.core.imputils import lower_builtin, lower_getattr_generic
 from numba.core.typing.templates import (
     AbstractTemplate,
     AttributeTemplate,
@@ -30,7 +30,7 @@ from yaffjit.errors import (
 from yaffjit.jit import constants, wellknown
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I64
-from yaffjit.jit.refusals import Method, is_probed, refusal, shown
+from yaffjit.jit.refusals import Method, is_asked_by_inference, is_probed, refusal, shown
 from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import MessageViewType, OneofType, form, message_type, unavailable, value_type
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
@@ -77,6 +77,9 @@ class MessageAttributes(AttributeTemplate):
         mp = view.mp
         f = mp.by_name.get(name)
         if f is not None:
+            if is_asked_by_inference("resolve_setattr"):
+                text = f"a view of {mp.full_name} is read-only: change its to_message() and encode that"
+                raise refusal(CompileAttributeError, text)
             found = value_type(mp, f)
             if found is None:
                 raise refusal(CompileTypeError, unavailable(mp, f))
@@ -217,13 +220,6 @@ class _WhichOneof(AbstractTemplate):
 
 # protobuf's own methods; a field of such a name hides them, as it does on protobuf's messages.
 _METHODS = {"HasField": _HasField, "WhichOneof": _WhichOneof}
-
-
-@lower_setattr_generic(MessageViewType)
-def _set_field(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any, name: str) -> ir.Value:
-    full_name = sig.args[0].mp.full_name
-    text = f"a view of {full_name} is read-only: change its to_message() and encode that"
-    raise refusal(CompileAttributeError, text)
 
 
 @lower_builtin(_HasField.key, MessageViewType, types.StringLiteral)

@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
-from numba.core import cgutils
+from numba.core import boxing as _boxing  # noqa: F401  (registers numba's boxer of lists, which ours replaces)
+from numba.core import cgutils, types
+from numba.core.pythonapi import _boxers
+from numba.cpython.listobj import ListInstance
 from numba.extending import NativeValue, box, unbox
 
 from yaffjit.errors import YaffjitError
 from yaffjit.jit.emit.outline import I64, NULL, POINTER
-from yaffjit.jit.keys import find_plan
+from yaffjit.jit.keys import KeyedType, find_plan
+from yaffjit.jit.lifetime import walk
 from yaffjit.jit.types import MessageViewType, RecordsType
 
 if TYPE_CHECKING:
@@ -115,6 +119,43 @@ def _box_records(records: RecordsType, value: ir.Value, c: Any) -> ir.Value:
         "PyExc_TypeError", "records don't come out of jitted code: return row numbers, and slice them outside"
     )
     return c.pyapi.get_null_object()
+
+
+def _box_list(typ: Any, value: ir.Value, c: Any) -> ir.Value:
+    """A list, of which numba would go on filling the rest after an item that can't be made into an object."""
+    if not any(isinstance(part, KeyedType) for part in walk(typ)):
+        return _box_numbas_list(typ, value, c)
+    b, api = c.builder, c.pyapi
+    items = ListInstance(c.context, b, typ, value)
+    result = cgutils.alloca_once_value(b, items.parent)
+    with b.if_else(cgutils.is_not_null(b, items.parent)) as (came_in, made_here):
+        with came_in:
+            api.incref(items.parent)
+        with made_here:
+            b.store(api.list_new(items.size), result)
+            with b.if_then(cgutils.is_not_null(b, b.load(result))):
+                _fill_list(c, typ, items, result)
+    c.context.nrt.decref(b, typ, value)
+    return b.load(result)
+
+
+def _fill_list(c: Any, typ: Any, items: Any, result: ir.Value) -> None:
+    """Put the items into the new list that a variable holds; null instead of it if one can't be made."""
+    b, api = c.builder, c.pyapi
+    with cgutils.for_range(b, items.size) as loop:
+        item = items.getitem(loop.index)
+        items.incref_value(item)
+        obj = c.box(typ.dtype, item)
+        with b.if_then(cgutils.is_null(b, obj), likely=False):
+            api.decref(b.load(result))
+            b.store(api.get_null_object(), result)
+            loop.do_break()
+        api.list_setitem(b.load(result), loop.index, obj)
+
+
+# numba's decorator for boxers refuses a second one.
+_box_numbas_list = _boxers.functions[types.List]
+_boxers.functions[types.List] = _box_list
 
 
 def constant(c: Any, value: object) -> ir.Value:

@@ -32,8 +32,9 @@ from numba.core.pythonapi import _boxers
 from numba.core.typing.typeof import Purpose, typeof_impl
 
 from yaffjit.errors import CompileError, EscapeError
+from yaffjit.jit.keys import KeyedType
 from yaffjit.jit.refusals import final_class
-from yaffjit.jit.types import BorrowedType
+from yaffjit.jit.types import BorrowedType, OneofType
 
 _NUMBA_FOLDER = os.path.join(os.path.dirname(numba.__file__), "")
 _UNNAMED = "<string>"  # code that numba itself wrote and compiled, or `python -c`
@@ -45,6 +46,11 @@ _NAMES_OF_CONTAINERS = {
     types.StructRef: "a structref",
     types.Buffer: "an array",
     types.Generator: "a returned generator",
+}
+_NAMES_OF_ITERATORS = {
+    types.EnumerateType: "an enumerate",
+    types.ZipType: "a zip",
+    types.ListIter: "an iterator over a list",
 }
 # They live on the stack, or numba boxes what's in them one by one, so each part is judged alone.
 _ON_THE_STACK = (
@@ -100,7 +106,7 @@ def _parts(typ: types.Type) -> Iterator[types.Type]:
                 found.extend(part.values())
 
 
-def _walk(typ: types.Type) -> Iterator[types.Type]:
+def walk(typ: types.Type) -> Iterator[types.Type]:
     """`typ` and all types that it's made of, each once."""
     seen: set[types.Type] = set()
     found = [typ]
@@ -146,7 +152,7 @@ def _refusal(typ: types.Type) -> str | None:
     """The sentence, if a value of `typ` could keep a borrowed one longer than its bytes."""
     if isinstance(typ, types.ObjModeDispatcher):
         outputs = typ.dispatcher.output_types
-        borrowed = _first_borrowed(_walk(outputs) if isinstance(outputs, types.Type) else ())
+        borrowed = _first_borrowed(walk(outputs) if isinstance(outputs, types.Type) else ())
         return borrowed and (
             f"{_name(borrowed)} can't come out of an objmode block, whose objects are gone when it ends: "
             "pass it to the jitted function as an argument"
@@ -156,7 +162,7 @@ def _refusal(typ: types.Type) -> str | None:
     try:
         return _refusals[typ]
     except KeyError:
-        parts = tuple(_walk(typ))
+        parts = tuple(walk(typ))
         refusal = _container_refusal(typ, _first_borrowed(parts))
         if not any(isinstance(part, types.DeferredType) for part in parts):  # that may be defined later
             _refusals[typ] = refusal
@@ -164,8 +170,14 @@ def _refusal(typ: types.Type) -> str | None:
 
 
 def _container_refusal(typ: types.Type, borrowed: BorrowedType | None) -> str | None:
+    if isinstance(typ, (types.Set, types.DictType)):
+        key = typ.dtype if isinstance(typ, types.Set) else typ.key_type
+        if any(isinstance(part, OneofType) for part in walk(key)):
+            return OneofType.hash_fault
     if borrowed is None:
         return None
+    if isinstance(typ, types.Set):
+        return _cant_be_stored(borrowed, "a set")
     if isinstance(typ, _ON_THE_STACK):
         return next(filter(None, map(_refusal, _parts(typ))), None)
     return _cant_be_stored(borrowed, _describe(typ)) if _counted(typ) else None
@@ -173,6 +185,16 @@ def _container_refusal(typ: types.Type, borrowed: BorrowedType | None) -> str | 
 
 def _cant_be_stored(borrowed: Any, where: str) -> str:
     return f"{_name(borrowed)} can't be stored in {where}, which may outlive the bytes: {borrowed.instead}"
+
+
+def _cant_be_returned(iterator: types.Type, borrowed: Any) -> str:
+    """``borrowed`` is what the iterator holds, itself perhaps, or None for an iterator of numba's own."""
+    if borrowed is iterator:
+        what = _name(borrowed)
+    else:
+        what = _NAMES_OF_ITERATORS.get(type(iterator), "an iterator")
+        what += f" with {_name(borrowed)}" if borrowed is not None else ""
+    return f"{what} can't be returned from a jitted function: return a list, or loop over it inside"
 
 
 # ---- the user's line ----
@@ -222,10 +244,14 @@ class RefuseEscapes(rewrites.Rewrite):
     def __init__(self, state: Any) -> None:
         returned = state.return_type
         if isinstance(returned, types.Type) and not isinstance(returned, types.Generator):
-            for part in _walk(returned):
+            for part in walk(returned):
                 borrowed = _first_borrowed_of_generator(part)
                 if borrowed is not None:
                     raise _escape(_cant_be_stored(borrowed, _describe(part)), _line(state, ""))
+                if isinstance(part, types.IteratorType):
+                    borrowed = _first_borrowed(walk(part))
+                    if borrowed is not None or any(isinstance(arg, KeyedType) for arg in state.args):
+                        raise _escape(_cant_be_returned(part, borrowed), _line(state, ""))
         for name, typ in state.typemap.items():
             refusal = _refusal(typ)
             if refusal is not None:
@@ -238,7 +264,7 @@ class RefuseEscapes(rewrites.Rewrite):
 def _first_borrowed_of_generator(typ: types.Type) -> BorrowedType | None:
     if not isinstance(typ, types.Generator):
         return None
-    return _first_borrowed(part for part in _walk(typ) if part is not typ)
+    return _first_borrowed(part for part in walk(typ) if part is not typ)
 
 
 _box_numbas_generator = _boxers.functions[types.Generator]

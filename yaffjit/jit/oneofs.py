@@ -140,6 +140,11 @@ def _str(oneof):  # type: ignore[no-untyped-def]
     return lambda oneof: _shown(oneof)
 
 
+@overload_method(OneofType, "__repr__")
+def _repr(oneof):  # type: ignore[no-untyped-def]
+    return lambda oneof: "None" if oneof is None else "'" + _shown(oneof) + "'"
+
+
 @intrinsic
 def _member_number(typingctx, oneof):  # type: ignore[no-untyped-def]
     """The number of the member that is set, as an int64; 0 for None."""

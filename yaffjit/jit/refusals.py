@@ -8,6 +8,7 @@ One that isn't numba's at all goes through that too, but brings all frames along
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -101,7 +102,8 @@ def refusal(cls: type[CompileError], text: str) -> Exception:
         if isinstance(owner, TypeInferer) and frame.f_locals.get("raise_errors") is False:
             return errors.TypingError(text)
         inferred = type(owner).__module__ == "numba.core.typeinfer" or isinstance(owner, BaseLower)
-        loc = getattr(owner, "loc", None) if inferred else None
+        function = getattr(owner, "func_ir", None)  # for results, which have no line
+        loc = getattr(owner, "loc", getattr(function, "loc", None)) if inferred else None
         if place is None and isinstance(loc, ir.Loc) and not _is_foreign(loc.filename):
             place = loc
     made = final_class(cls)
@@ -125,6 +127,20 @@ def is_probed() -> bool:
         if module not in _ON_THE_WAY and not module.startswith("yaffjit."):
             return module != "numba.core.typeinfer"
     return True
+
+
+def is_asked_by_inference(function: str | None = None) -> bool:
+    """Whether type inference itself asks the type whose method is running, by a function of that name.
+
+    Else it's a template that asks, or numba's lowering.
+    """
+    asked = False
+    for frame in itertools.islice(_frames(), 1, None):
+        asked = asked or function in (None, frame.f_code.co_name)
+        module = frame.f_globals.get("__name__", "")
+        if module not in _ON_THE_WAY:
+            return asked and module == "numba.core.typeinfer"
+    return False
 
 
 class Method(types.BoundFunction):

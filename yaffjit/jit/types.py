@@ -38,8 +38,10 @@ _UINT64_KINDS = ("uint64", "fixed64")
 _FLOAT_KINDS = ("float", "double")
 
 
-class BorrowedType(types.Type):
+class BorrowedType(types.Hashable):
     """A value that points into bytes which somebody else keeps alive; `lifetime` bounds its life.
+
+    numba asserts that what is put into a set is hashable. So all of them are to it, and `lifetime` says no.
 
     Attributes:
         what: the value in an error's sentence, before the message's name.
@@ -58,10 +60,13 @@ class MessageViewType(BorrowedType, PlanType):
     instead = "keep its row number, or the values that you need, instead"
 
 
-class OneofType(PlanType):
+class OneofType(PlanType, types.Hashable):
     """What ``WhichOneof`` gives: the number of the member that is set, 0 for None."""
 
     label = "oneof"
+    hash_fault: ClassVar[str] = (
+        "what WhichOneof gives has no hash in jitted code: put str(x) into sets and keys"
+    )
 
     def __init__(self, mp: MessagePlan, name: str) -> None:
         super().__init__(mp, name)

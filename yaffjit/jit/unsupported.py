@@ -16,8 +16,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from yaffjit.errors import CompileAttributeError
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.refusals import is_probed, refusal, refuse_calls, shown
-from yaffjit.jit.text.type import TextType
-from yaffjit.jit.types import BorrowedType, MessageViewType, RecordsType
+from yaffjit.jit.types import MessageViewType, OneofType, RecordsType
 
 _BINARY = {
     "+": (operator.add, operator.iadd),
@@ -86,6 +85,10 @@ def _unary(symbol: str) -> Callable[[Args], str | None]:
     return rule
 
 
+def _is_oneof(args: Args) -> bool:
+    return len(args) == 1 and isinstance(_bare(args[0]), OneofType)
+
+
 def _called(name: str) -> Callable[[Args], str | None]:
     def rule(args: Args) -> str | None:
         if not _takes_uint64(args):
@@ -102,7 +105,8 @@ def _array_of_uint64(name: str) -> Callable[[Args], str | None]:
     """Of a list, a tuple or one value; there are arrays of numba's own numbers only."""
 
     def rule(args: Args) -> str | None:
-        given = args[1] if name == "np.full" and len(args) == 2 else args[0] if len(args) == 1 else None
+        at = 1 if name == "np.full" else 0
+        given = args[at] if len(args) > at else None
         parts = given.types if isinstance(given, types.BaseTuple) else (getattr(given, "dtype", given),)
         if uint64_exact not in parts:
             return None
@@ -115,18 +119,6 @@ def _of_message(words: str) -> Callable[[Args], str | None]:
     def rule(args: Args) -> str | None:
         message = _bare(args[0]) if args else None
         return words.format(message.mp.full_name) if isinstance(message, MessageViewType) else None
-
-    return rule
-
-
-def _has_no_text(name: str) -> Callable[[Args], str | None]:
-    """numba would show the name of the type."""
-
-    def rule(args: Args) -> str | None:
-        given = _bare(args[0]) if args else None
-        if not isinstance(given, BorrowedType) or isinstance(given, TextType):
-            return None
-        return f"{name}() of {given.what} isn't available in jitted code: call it outside"
 
     return rule
 
@@ -149,6 +141,7 @@ refuse_calls(len, _of_message("{} has no len() in jitted code"))
 refuse_calls("getiter", _of_message("{} can't be iterated over in jitted code: read a field by its name"))
 # numba would give these something.
 refuse_calls(hash, _of_message("a message isn't hashable: hash fields of {}"), first=True)
+refuse_calls(hash, lambda args: OneofType.hash_fault if _is_oneof(args) else None, first=True)
 
 
 @infer_getattr

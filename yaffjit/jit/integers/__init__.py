@@ -6,11 +6,13 @@ given one at a time, each equal to Python's, and what isn't given is a compile e
 
 * Comparisons, ``in``, ``min``, ``max`` with integers are exact, and so are comparisons with floats.
 * ``+ - * << **`` wrap modulo 2**64. ``| ^`` with a negative integer, ``x // negative`` and ``x ** negative``
-  raise ValueError, because Python's result isn't an unsigned integer. ``x % n``, ``n // x`` and ``min(x, n)``
-  of a signed ``n`` always fit an int64, and are one. ``-x`` and ``~x`` don't compile.
+  raise ValueError, because Python's result isn't an unsigned integer (of 0 it's 0 and ZeroDivisionError).
+  ``x % n``, ``n // x`` and ``min(x, n)`` of a signed ``n`` always fit an int64, and are one. Neither ``-x``
+  nor ``~x`` compiles.
 * With a float, and by ``/``, the result is a float64, rounded correctly.
 * In one variable with an int64 it stays exact; a negative integer there raises OverflowError. It never
   becomes a float unless the code says ``float(x)`` or calls a function of floats (``math.log(x)``).
+* As an index or a bound of a slice it's a position, however large.
 * Into an array of integers it goes only if it fits (OverflowError, as numpy), into one of floats as in numpy.
 """
 

@@ -5,6 +5,7 @@ Integers come as int64, uint64 or uint64_exact; with a float the uint64_exact be
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from numba.core import cgutils, types
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import Signature, signature
 
-from .type import UInt64ExactType, operands, raise_if, typed, uint64_exact
+from .type import UInt64ExactType, implementation, operands, raise_if, typed, uint64_exact
 
 Emit = Callable[[Any, ir.IRBuilder, Any, Any], ir.Value]
 _DIVISION_TEXT = "integer division or modulo by zero"
@@ -127,8 +128,10 @@ def _safe_divisor(
 
 def _floordiv(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any) -> ir.Value:
     x, y = args
-    text = "uint64 // a negative integer is negative, which a uint64 can't hold"
-    _refuse_negative(context, builder, argtypes, args, text, (1,))
+    if argtypes[1] is types.int64:
+        text = "uint64 // a negative integer is negative, which a uint64 can't hold"
+        below = builder.and_(_negative(builder, y), builder.icmp_unsigned("!=", x, x.type(0)))
+        raise_if(context, builder, below, ValueError, text)
     divisor, zero = _safe_divisor(context, builder, y, _DIVISION_TEXT)
     if argtypes[0] is types.int64:  # floor(x / y) == ~(~x // y) below 0
         negative = _negative(builder, x)
@@ -243,8 +246,29 @@ _register((operator.truediv, operator.itruediv), _truediv, lambda x, y: types.fl
 # ---- powers ----
 
 
+def _text_of_power() -> str:
+    """What this Python says of a negative power of zero."""
+    try:
+        pow(0, -1)
+    except ZeroDivisionError as error:
+        return str(error)
+    raise AssertionError("0 has no negative power")
+
+
+_POWER_TEXT = _text_of_power()
+
+
+def _refuse_zero(context: Any, builder: ir.IRBuilder, base: ir.Value, negative: ir.Value) -> None:
+    """Raise ZeroDivisionError where numba raises it, and the base is 0 and the exponent negative (an i1)."""
+    zero = builder.icmp_unsigned("==", base, base.type(0))
+    with builder.if_then(builder.and_(zero, negative), likely=False):
+        context.error_model.fp_zero_division(builder, (_POWER_TEXT,))
+
+
 def _power(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any) -> ir.Value:
     """By squaring, modulo 2**64."""
+    if argtypes[1] is types.int64:
+        _refuse_zero(context, builder, args[0], _negative(builder, args[1]))
     text = "a negative power of integers isn't one: use floats"
     _refuse_negative(context, builder, argtypes, args, text, (1,))
     integer = args[0].type
@@ -267,4 +291,22 @@ def _power(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any) -> ir.
     return builder.load(result)
 
 
-_register((operator.pow, operator.ipow, pow), _power)
+def _of_float(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
+    taken = operands(args)
+    return signature(types.float64, *taken) if taken == (uint64_exact, types.float64) else None
+
+
+def _float_power(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
+    base, exponent = args
+    below = builder.fcmp_ordered("<", exponent, exponent.type(0.0))
+    finite = builder.fcmp_ordered(">", exponent, exponent.type(-math.inf))  # else it's infinite in Python too
+    _refuse_zero(context, builder, base, builder.and_(below, finite))
+    call, _ = implementation(context, operator.pow, types.float64, types.float64)
+    return call(builder, (builder.uitofp(base, exponent.type), exponent))
+
+
+_POWERS = (operator.pow, operator.ipow, pow)
+for _function in _POWERS:
+    typed(_function, _of_float)
+    lower_builtin(_function, UInt64ExactType, types.Float)(_float_power)
+_register(_POWERS, _power)

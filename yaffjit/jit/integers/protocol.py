@@ -47,7 +47,7 @@ def _truth(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     return builder.icmp_unsigned("!=", value, value.type(0))
 
 
-for _converted in (int, abs, operator.pos, operator.index):
+for _converted in (int, abs, round, operator.pos, operator.index):
     _unary(_converted, uint64_exact, _itself)
 for _tested in (bool, operator.truth):
     _unary(_tested, types.boolean, _truth)

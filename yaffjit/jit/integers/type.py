@@ -13,7 +13,9 @@ from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import box, intrinsic, register_model
 
+from yaffjit.errors import CompileTypeError
 from yaffjit.jit.keys import PlainType
+from yaffjit.jit.refusals import is_asked_by_inference, refusal
 
 INT64_MAX = 2**63 - 1
 INTEGERS = (
@@ -35,6 +37,9 @@ class UInt64ExactType(PlainType, types.Hashable):
 
     def unify(self, context: Any, other: types.Type) -> types.Type | None:
         """With any integer: this type. With a float: nothing, hence a compile error."""
+        if isinstance(other, types.Float) and is_asked_by_inference():
+            text = f"a variable or result can't be a uint64 here and a {other} there: float(x) makes a float"
+            raise refusal(CompileTypeError, text)
         return self if other is self or is_integer(other) else None
 
     def can_convert_from(self, context: Any, other: types.Type) -> Conversion | None:

@@ -57,9 +57,6 @@ for _function in (*REDUCTIONS, *_UFUNCS):
 refuse_calls(tuple, _rule("jitted code must know a tuple's length when it's compiled: use a list of {}"))
 # numba would give these something.
 refuse_calls(hash, _rule("a repeated field isn't hashable: {}"), first=True)
-for _function in (str, repr, format):
-    _text = f"{_function.__name__}() of {{}} isn't available in jitted code: call it outside"
-    refuse_calls(_function, _rule(_text), first=True)
 
 
 @infer_global(operator.setitem)
