@@ -153,4 +153,4 @@ def test_messages_that_are_none(tmp_path: Path) -> None:
     assert list(read_delimited(tmp_path / "x")) == [b"a", b"b", b"c"]
     with pytest.raises(TypeError) as caught:
         write_delimited(tmp_path / "y", [b"a", "b"])  # type: ignore[list-item]
-    assert str(caught.value) == "message 1: it must be bytes or a protobuf message, not str"
+    assert str(caught.value) == "message 1: it must be bytes, a protobuf message or a view, not str"

@@ -341,3 +341,26 @@ def test_a_bar_if_it_is_asked_for(row_type: yj.MessageType, tmp_path: Path, capf
     assert "build x.arrow" in capfd.readouterr().err
     yj.open_index(tmp_path / "x.arrow", progress=True)
     assert "verify x.arrow" in capfd.readouterr().err
+
+
+METHODS = ("ListFields", "CopyFrom", "ByteSize", "DiscardUnknownFields", "SerializeToString", "DESCRIPTOR")
+METHODS += ("FromString", "to_message", "HasField", "WhichOneof", "CopyFrom2")
+
+
+def test_fields_with_the_names_of_methods(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fields = "".join(f" int32 {name} = {number};" for number, name in enumerate(METHODS, 1))
+    source = tmp_path / "named.proto"
+    source.write_text(f'syntax = "proto3"; package n; message M {{{fields} M child = 99; }}')
+    message_type = yj.load_schema(source)["n.M"]
+    values: dict[str, Any] = {name: number for number, name in enumerate(METHODS, 1)}
+    message = message_type.message_class(**values, child=values)
+    payload = message_type.message_class.SerializeToString(message)
+    view = message_type.view(message_type.encode(message))
+    unknown = payload + b"\xf8\x3e\x01"  # field 1007: 1
+    path = tmp_path / "x.arrow"
+    built = yj.build_index(path, message_type, [message, payload, view, {**values, "child": values}, unknown])
+    assert built.unknown_fields == {"n.M #1007": 1}
+    for read in yj.open_index(path):
+        assert yj.to_dict(read) == {**values, "child": values}
+    assert yj.write_delimited(tmp_path / "x.pb", [message, payload, view]) == 3
+    assert list(yj.read_delimited(tmp_path / "x.pb")) == [payload] * 3

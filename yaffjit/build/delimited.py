@@ -14,6 +14,8 @@ from yaffjit.errors import DecodeError
 if TYPE_CHECKING:
     from google.protobuf.message import Message as ProtobufMessage
 
+    from yaffjit.view import View
+
 READ_BYTES = 1 << 20
 MAX_MESSAGE = 2**31 - 1  # protobuf's own limit
 VARINT_BYTES = 10
@@ -118,8 +120,8 @@ def _read(file: IO[bytes], name: str, nbytes: int) -> bytes:
     return piece
 
 
-def write_delimited(path: str | os.PathLike[str], messages: Iterable[bytes | ProtobufMessage]) -> int:
-    """Writes messages (protobuf bytes or protobuf messages) as a length-delimited file; returns how many.
+def write_delimited(path: str | os.PathLike[str], messages: Iterable[bytes | ProtobufMessage | View]) -> int:
+    """Writes protobuf bytes, protobuf messages or views as a length-delimited file; returns how many.
 
     Raises:
         OSError: the file can't be written.
@@ -138,11 +140,19 @@ def write_delimited(path: str | os.PathLike[str], messages: Iterable[bytes | Pro
 def _payload(message: Any, count: int) -> bytes:
     if isinstance(message, (bytes, bytearray, memoryview)):
         return bytes(message)
-    serialize = getattr(message, "SerializeToString", None)
-    if serialize is None:
+    from google.protobuf.message import Message
+
+    from yaffjit.view import View
+
+    payload: bytes
+    # By the class: a field may have the name of the method.
+    if isinstance(message, View):
+        payload = View.SerializeToString(message)
+    elif isinstance(message, Message):
+        payload = type(message).SerializeToString(message)
+    else:
         found = type(message).__name__
-        raise TypeError(f"message {count}: it must be bytes or a protobuf message, not {found}")
-    payload: bytes = serialize()
+        raise TypeError(f"message {count}: it must be bytes, a protobuf message or a view, not {found}")
     return payload
 
 

@@ -9,6 +9,8 @@ from typing import Any
 class UnknownFields:
     """Counts unknown fields and extensions, in nested messages too.
 
+    protobuf's methods are called by the class, because fields may have their names.
+
     Attributes:
         counts: occurrences by ``"full.name of message #field number"``.
         total: all occurrences.
@@ -35,17 +37,17 @@ class UnknownFields:
     def _has_unknown(self, message: Any) -> bool:
         # Much faster than a walk in Python: protobuf discards them at all depths, and the size tells.
         probe = self._class()
-        probe.CopyFrom(message)
-        probe.DiscardUnknownFields()
-        return bool(probe.ByteSize() != message.ByteSize())
+        self._class.CopyFrom(probe, message)
+        self._class.DiscardUnknownFields(probe)
+        return bool(self._class.ByteSize(probe) != self._class.ByteSize(message))
 
     def _walk(self, message: Any) -> None:
         from google.protobuf.unknown_fields import UnknownFieldSet
 
-        name = message.DESCRIPTOR.full_name
+        name = type(message).DESCRIPTOR.full_name
         for unknown in UnknownFieldSet(message):
             self.counts[f"{name} #{unknown.field_number}"] += 1
-        for field, value in message.ListFields():
+        for field, value in type(message).ListFields(message):
             if field.is_extension:
                 self.counts[f"{name} #{field.number}"] += 1
             elif field.message_type is not None:
