@@ -48,7 +48,7 @@ CORPORA = {
     otlp: ("otlp-spans.delim", "opentelemetry.proto.trace.v1.trace_pb2"),
     gtfs: ("gtfs-stop-updates-nyct.delim", "google.transit.gtfs_realtime_pb2"),
 }
-ROWS = 800  # of each corpus, evenly spread
+ROWS = 500  # of each corpus, evenly spread
 BANNERS = 500
 EXAMPLES = 40
 

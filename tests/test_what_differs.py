@@ -113,3 +113,27 @@ def test_an_error_in_a_users_prange_does_not_arrive() -> None:
     except SystemError as error:
         assert isinstance(error.__cause__, IndexError)
     assert not out.all()
+
+
+def test_a_dict_with_uint64_keys_comes_out() -> None:
+    @numba.njit
+    def counts(v):
+        found = {}
+        for n in v.uint64s:
+            found[n] = found.get(n, 0) + 1
+        return found
+
+    found = counts(case().view(case().encode({"uint64s": [2**63 + 5, 2**63 + 5]})))
+    assert list(found) == [2**63 + 5]
+    assert found[np.uint64(2**63 + 5)] == 2
+
+
+def test_a_oneof_as_a_key() -> None:
+    @numba.njit
+    def counts(v):
+        kind = v.WhichOneof("pick")
+        return {str(kind): 1}
+
+    for content in ({}, {"number": 5}):
+        kind = str(case().message_class(**content).WhichOneof("pick"))
+        assert dict(counts(case().view(case().encode(content)))) == {kind: 1}
