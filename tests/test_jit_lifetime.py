@@ -59,7 +59,7 @@ def made() -> tuple[Any, weakref.ref[Any]]:
     data = np.frombuffer(b"".join(PAYLOADS), np.uint8).copy()
     data.flags.writeable = False
     offsets = np.cumsum([0, *map(len, PAYLOADS)])
-    return yaffjit.records(User, (data, offsets)), weakref.ref(data)
+    return yaffjit.records_unchecked(User, (data, offsets)), weakref.ref(data)
 
 
 def users() -> Any:

@@ -164,7 +164,7 @@ def test_rows_come_out_as_views_of_the_records() -> None:
     records = make_records()
     view = numba.njit(lambda records: records[3])(records)
     assert view == records[3]
-    assert view._owner is records._owner
+    assert view._owner_ is records._owner
 
 
 @pytest.mark.parametrize(
