@@ -345,7 +345,7 @@ GOOD = {
     ),
     "no sizes": ("Banner", root(b"", flat_header(2, sized=False) + bytes(8))),
     "presence without a value": ("Banner", root(*flat(*slots(0, 0), presence=[True, True]))),
-    "value without presence": ("Banner", root(*flat(*slots(5, 0), presence=[False, False]))),
+    "implicit value without presence": ("Banner", root(*flat(*slots(5, 0), presence=[False, False]))),
     "bool that is neither 0 nor 1": ("Banner", flat_root(*banner_slots(on=0xFE))),
     "bools in an array that are neither": ("Banner", banner(u32(3) + b"\2\xff\1", flags=0)),
     "arrays of nothing": ("Banner", banner(ZERO, tags=0, weights=0, attrs=0, points=0, places=0, bares=0)),

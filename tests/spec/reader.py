@@ -100,7 +100,7 @@ class Reader:
                     wire += scalar_wire(field, bits)
             else:
                 offset = u32(self.data, slot_at)
-                if present and offset:
+                if offset:
                     wire += self.out_of_line(field, at + offset)
         return wire
 

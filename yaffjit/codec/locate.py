@@ -111,9 +111,10 @@ def locate(mp: MessagePlan, f: FieldPlan) -> Locator:
 
 
 def presence(mp: MessagePlan, f: FieldPlan) -> Callable[[Buffer, int], bool]:
-    """A function (data, at) -> whether field ``f`` is present: its presence bit, else slot bits != 0."""
+    """A function (data, at) -> whether field ``f`` is present: slot bits != 0, or a scalar's presence bit."""
     find = locate(mp, f)
     width = f.width
+    has_bit = f.is_scalar
     fixed = mp.layout == "fixed"
     bit = f.id - 1
 
@@ -125,7 +126,7 @@ def presence(mp: MessagePlan, f: FieldPlan) -> Callable[[Buffer, int], bool]:
             header = data[at] | data[at + 1] << 8
             if not header & FLAT:
                 return True
-            if header & EXPLICIT:
+            if has_bit and header & EXPLICIT:
                 i = 3 * bit if header & SIZED else bit
                 return bool(data[at - 1 - (i >> 3)] >> (i & 7) & 1)
         return int.from_bytes(data[pos : pos + width], "little") != 0

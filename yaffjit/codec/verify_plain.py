@@ -12,19 +12,24 @@ Whatever is accepted here can't make a reader of ours read outside the buffer. T
   array elements count.
 * Writers share equal texts, scalar arrays and sparse tables within a buffer, and a message may be shared
   too. So work is limited in proportion to the buffer: a *step* is one text, array, array element or message
-  (one more for each 16 fields looked at, up to 32 more). What writers make takes three steps a byte at most:
+  (one more for each 16 fields looked at, up to 32 more; in a flat message those that lie out of line and,
+  with presence bits, scalars with explicit presence). What writers make takes three steps a byte at most:
   that's for many small sparse messages of a type with hundreds of fields, which share one table.
+* In a flat message with presence bits, a scalar with explicit presence whose bit is 0 has 0 in its slot: else
+  some would read its value, and some that it's absent. (What lies out of line is present if its offset isn't
+  0; nobody looks at its bit.)
 * With ``utf8``, text is UTF-8 wherever protobuf demands it. Long texts are read once however many fields
   share them.
 
 What makes no reader unsafe is no error: unknown ids, size codes of fields that the plan knows, presence bits
-that contradict their slots, bytes of a bool other than 0 and 1 (any but 0 is true, once XORed with the
+of slots that are 0, bytes of a bool other than 0 and 1 (any but 0 is true, once XORed with the
 default), maps that are unsorted or name a key twice (a look-up may then miss it).
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NoReturn
 
 from yaffjit.errors import VerifyError
@@ -144,7 +149,8 @@ class _Check:
         if fields:
             moved = self.moved(fields[-1], at, header)
             self.room("flat message", at, _HEADER + fields[-1].offset + moved + fields[-1].width)
-        self.slots(fields, at, at + _HEADER, depth, header if moved else None)
+        optional = [f for f in fields if f.explicit and f.is_scalar] if header & _EXPLICIT else []
+        self.slots(fields, at, at + _HEADER, depth, header if moved else None, optional)
 
     def moved(self, f: FieldPlan, at: int, header: int) -> int:
         """How many bytes removed fields take before field ``f`` in a flat message."""
@@ -161,12 +167,33 @@ class _Check:
             moved += _CODE_WIDTH[code]
         return moved
 
+    def presence(self, f: FieldPlan, at: int, slot: int) -> None:
+        """A scalar with explicit presence, in a flat message with presence bits, is 0 if its bit is."""
+        bits = int.from_bytes(self.data[slot : slot + f.width], "little")
+        step = 3 if _read_u16(self.data, at)[0] & _SIZED else 1
+        bit = step * (f.id - 1)
+        if bits and not self.data[at - 1 - (bit >> 3)] >> (bit & 7) & 1:
+            self.path.append(f.name)
+            self.fail(slot, f"absent by its presence bit, but its slot holds 0x{bits:x} (must be 0)", bits, 0)
+
     def slots(
-        self, fields: tuple[FieldPlan, ...], at: int, first_slot: int, depth: int, header: int | None = None
+        self,
+        fields: tuple[FieldPlan, ...],
+        at: int,
+        first_slot: int,
+        depth: int,
+        header: int | None = None,
+        optional: Sequence[FieldPlan] = (),
     ) -> None:
-        """What the slots of a fixed or flat message refer to; ``header`` is given if holes move them."""
+        """The slots of a fixed or flat message; ``header`` is given if holes move them.
+
+        What they refer to, and those of the ``optional`` scalars, which have a presence bit.
+        """
         references = [f for f in fields if f.out_of_line]
-        self.step(step_cost(len(references)), at)
+        self.step(step_cost(len(references) + len(optional)), at)
+        for f in optional:
+            moved = 0 if header is None else self.moved(f, at, header)
+            self.presence(f, at, first_slot + f.offset + moved)
         for f in references:
             slot = first_slot + f.offset
             if header is not None:

@@ -47,6 +47,8 @@ _FIELDS = 8 * tables.FIELDS
 _REFERENCES = 8 * tables.REFERENCES
 _HOLES = 8 * tables.HOLES
 _COUNTS = 8 * tables.COUNTS
+_OPTIONALS = 8 * tables.OPTIONALS
+_OPTIONAL_COUNT = 8 * tables.OPTIONAL_COUNT
 _ID = 8 * tables.ID
 _KIND = 8 * tables.KIND
 _OFFSET = 8 * tables.OFFSET
@@ -228,6 +230,38 @@ def _enter(table: int, message: int, buffer: int, nbytes: int, at: int) -> tuple
 
 
 @njit
+def _check_presence(table: int, message: int, buffer: int, at: int, header: int) -> int:
+    """How many scalars with explicit presence a flat message has; -1 if one is absent by its bit but not 0.
+
+    Requires: the message has presence bits; it and its metadata are inside the buffer.
+    """
+    highest = max((header & 0x7FFF) >> 2, 1) - 1
+    stride = 3 if header & 2 else 1
+    count = load_i64(message + _OPTIONAL_COUNT)
+    record = table + 8 * load_i64(message + _OPTIONALS)
+    holes = table + 8 * load_i64(message + _HOLES)
+    hole = 0
+    slots = buffer + at + 2
+    for i in range(count):
+        id = load_i64(record + _ID)
+        if id > highest:
+            return i
+        hole_count = load_i64(record + _HOLE_COUNT)
+        while hole < hole_count:
+            slots += _code_width(buffer, at, header, load_i64(holes + 8 * hole))
+            hole += 1
+        slot = slots + load_i64(record + _OFFSET)
+        width = load_i64(record + _WIDTH)
+        bits = load_u32(slot) if width == 4 else (load_u8(slot) if width == 1 else load_i64(slot))
+        if bits != 0:
+            bit = stride * (id - 1)
+            if load_u8(buffer + at - 1 - (bit >> 3)) >> (bit & 7) & 1 == 0:
+                return -1
+        record += _FIELD_BYTES
+    return count
+
+
+@njit
 def _check(request: int, buffer: int, nbytes: int) -> bool:
     """Whether a buffer is well-formed; without a memo, one whose long texts are shared often isn't.
 
@@ -269,7 +303,13 @@ def _check(request: int, buffer: int, nbytes: int) -> bool:
         new_field, new_fields_end, new_table_end, new_header = _enter(table, child, buffer, nbytes, target)
         if depth > MAX_DEPTH or new_field < 0:
             return False
-        steps -= 1 + min((new_fields_end - new_field) // (16 * _FIELD_BYTES), 32)
+        looked_at = (new_fields_end - new_field) // _FIELD_BYTES
+        if new_header & 0x8001 == 0x8001 and load_i64(child + _OPTIONAL_COUNT):
+            optional = _check_presence(table, child, buffer, target, new_header)
+            if optional < 0:
+                return False
+            looked_at += optional
+        steps -= 1 + min(looked_at // 16, 32)
         if steps < 0:
             return False
         if new_field != new_fields_end:

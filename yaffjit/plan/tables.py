@@ -3,11 +3,13 @@
 The table is int64[words]; a *record* is a run of words in it, named by the index of its first word.
 The message itself is the record at word 0, the messages that it reaches follow.
 
-A message record holds the words `LAYOUT` to `COUNTS`, then come, somewhere behind it,
+A message record holds the words `LAYOUT` to `OPTIONAL_COUNT`, then come, somewhere behind it,
 
 * its live fields by ascending id, from word ``table[record + FIELDS]``, `FIELD_WORDS` words each;
 * the same records again of those fields only whose slot holds an offset (its *references*), from
   ``table[record + REFERENCES]``;
+* again those of its scalars with explicit presence, ``table[record + OPTIONAL_COUNT]`` of them, from
+  ``table[record + OPTIONALS]``;
 * the ids below its highest one that have no slot (its *holes*), ascending, from ``table[record + HOLES]``;
 * for k = 0 to ``table[record + IDS]`` how many of these have an id of at most k, from
   ``table[record + COUNTS]``: live fields in the low 32 bits, references in the high 32.
@@ -30,7 +32,9 @@ FIELDS = 3
 REFERENCES = 4
 HOLES = 5
 COUNTS = 6
-MESSAGE_WORDS = 7
+OPTIONALS = 7
+OPTIONAL_COUNT = 8
+MESSAGE_WORDS = 9
 
 FIXED = 0
 FLAT = 1
@@ -89,12 +93,19 @@ def _make_table(mp: MessagePlan) -> Table:
     records = {name: MESSAGE_WORDS * row for row, name in enumerate(reached)}
     words = [0] * (MESSAGE_WORDS * len(reached))
     for name, message in reached.items():
-        fields, references, holes, counts = _parts(message, records)
+        fields, references, optionals, holes, counts = _parts(message, records)
         record = records[name]
         words[record + LAYOUT] = _LAYOUTS[message.layout]
         words[record + LIMIT] = message.limit
         words[record + IDS] = len(counts) - 1
-        for place, part in ((FIELDS, fields), (REFERENCES, references), (HOLES, holes), (COUNTS, counts)):
+        words[record + OPTIONAL_COUNT] = len(optionals) // FIELD_WORDS
+        for place, part in (
+            (FIELDS, fields),
+            (REFERENCES, references),
+            (OPTIONALS, optionals),
+            (HOLES, holes),
+            (COUNTS, counts),
+        ):
             words[record + place] = len(words)
             words += part
     table = np.array(words, np.int64)
@@ -116,10 +127,11 @@ def _reached(mp: MessagePlan) -> dict[str, MessagePlan]:
 
 def _parts(
     message: MessagePlan, records: dict[str, int]
-) -> tuple[list[int], list[int], list[int], list[int]]:
-    """The words of a message's fields, references, holes and counts."""
+) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
+    """The words of a message's fields, references, optional scalars, holes and counts."""
     fields: list[int] = []
     references: list[int] = []
+    optionals: list[int] = []
     counts = [0]
     for f in message.fields:
         counts += [counts[-1]] * (f.id - len(counts))
@@ -135,7 +147,9 @@ def _parts(
         fields += record
         if f.out_of_line:
             references += record
+        elif f.explicit:
+            optionals += record
         counts.append(len(fields) // FIELD_WORDS + (len(references) // FIELD_WORDS << 32))
     # The holes of a field are those below its id, so the last field's are all that matter.
     holes = list(message.fields[-1].holes) if message.fields else []
-    return fields, references, holes, counts
+    return fields, references, optionals, holes, counts

@@ -111,11 +111,12 @@ def find_target(mp: MessagePlan, f: FieldPlan) -> Finder:
 
 
 def is_present(mp: MessagePlan, f: FieldPlan) -> Test:
-    """Whether a field is present: its presence bit where the header says so, else slot bits that aren't 0."""
+    """Whether a field is present: slot bits that aren't 0; a scalar's presence bit where there are these."""
     rule = SlotRule(mp, f)
     above, start, holes = rule.above, rule.start, rule.holes
     sparse = find_sparse(f)
     unpack = _UNSIGNED[f.width].unpack_from
+    by_bit = f.is_scalar
     alone = f.id - 1
     sized = 3 * alone
     alone_back, alone_mask = 1 + (alone >> 3), 1 << (alone & 7)
@@ -126,7 +127,7 @@ def is_present(mp: MessagePlan, f: FieldPlan) -> Test:
         if head <= above:
             return sparse(view) >= 0
         data, pos = view._data_, view._pos_
-        if head & EXPLICIT:
+        if by_bit and head & EXPLICIT:
             if head & SIZED:
                 return data[pos - sized_back] & sized_mask != 0
             return data[pos - alone_back] & alone_mask != 0
@@ -247,9 +248,10 @@ _PRESENCE_BITS = FLAT | SIZED | EXPLICIT
 def any_present(mp: MessagePlan, fields: list[FieldPlan]) -> Test:
     """Whether any of some fields is present: in few steps, since oneofs of many members are common."""
     tests = tuple(is_present(mp, f) for f in fields)
-    # With presence bits: the header above which a field has one, its byte counted back from the message, and
+    # With presence bits: the header above which a scalar has one, its byte counted back from the message, and
     # its mask.
-    sized = [(f.id, 3 * (f.id - 1)) for f in fields]
+    sized = [(f.id, 3 * (f.id - 1)) for f in fields if f.is_scalar]
+    others = tuple(is_present(mp, f) for f in fields if f.out_of_line)
     bits = tuple((id << 2 | 0x8003, 1 + (bit >> 3), 1 << (bit & 7)) for id, bit in sized)
     # Without: all slots at once, if the message has all.
     rules = [SlotRule(mp, f) for f in fields]
@@ -262,8 +264,11 @@ def any_present(mp: MessagePlan, fields: list[FieldPlan]) -> Test:
         head = view._head_
         if head & _PRESENCE_BITS == _PRESENCE_BITS:
             data, pos = view._data_, view._pos_
-            for in_range, back, mask in bits:  # noqa: SIM110  a generator costs more than the tests
+            for in_range, back, mask in bits:
                 if head > in_range and data[pos - back] & mask:
+                    return True
+            for present in others:  # noqa: SIM110
+                if present(view):
                     return True
             return False
         if unpack is not None and head > above and not head & EXPLICIT:

@@ -107,7 +107,7 @@ def which(
             body.return_unless(body.builder.not_(found), I32(f.number))
         body.builder.ret(I32(0))
 
-    content = [(_place(mp, f), f.number) for f in members]
+    content = [(_place(mp, f), f.out_of_line, f.number) for f in members]
     return call_outlined(builder, "which", content, I32, [message], emit, frozen)
 
 
@@ -140,7 +140,13 @@ def _present_alone(
         )
 
     return call_outlined(
-        builder, "present", _place(mp, f), I1, _found_by(builder, mp, message, frozen), emit, frozen
+        builder,
+        "present",
+        (_place(mp, f), f.out_of_line),
+        I1,
+        _found_by(builder, mp, message, frozen),
+        emit,
+        frozen,
     )
 
 
@@ -222,11 +228,11 @@ def _find_slot(
 
 
 def _slot_is_set(body: Body, f: FieldPlan, slot: ir.Value, header: ir.Value | None) -> ir.Value:
-    """Whether a field that has a slot is present: by its presence bit, if there are these, else slot != 0."""
+    """Whether a field that has a slot is present: slot != 0, or a scalar's presence bit if there is one."""
     b = body.builder
     bits = ir.IntType(8 * f.width)
     nonzero = b.icmp_unsigned("!=", body.load(slot, 0, bits), bits(0))
-    if header is None:
+    if header is None or f.out_of_line:
         return nonzero
     before = b.block
     with b.if_then(_header_bit(b, header, _EXPLICIT)):
