@@ -93,7 +93,8 @@ def process(*arguments: str, shell: str = '"$@"', **environment: str) -> subproc
 
 @pytest.mark.parametrize("row", range(1, len(MESSAGES)))
 def test_what_has_no_json_form(capsys: Capture, row: int) -> None:
-    assert "JSON" in fails(capsys, "show", "odd.arrow", str(row), "--json")
+    sentence = fails(capsys, "show", "odd.arrow", str(row), "--json")
+    assert sentence.startswith(f"row {row}: odd.M has no JSON form: ")
     assert main(["show", "odd.arrow", str(row)]) == 0
     message = yj.open_index("odd.arrow")[row].to_message()
     assert text_format.Parse(capsys.readouterr().out, type(message)()) == message
@@ -101,7 +102,7 @@ def test_what_has_no_json_form(capsys: Capture, row: int) -> None:
 
 def test_fields_with_the_names_of_methods(capsys: Capture) -> None:
     sentence = fails(capsys, "show", "named.arrow", "0")
-    assert sentence.startswith("row 0 can't be printed as text: ")
+    assert sentence.startswith("row 0: it can't be printed as text: ")
 
 
 @pytest.mark.parametrize(

@@ -228,9 +228,10 @@ def _show(parsed: argparse.Namespace) -> None:
         TypeError,
         ValueError,
     ) as error:  # protobuf's printers have no errors of their own for all of these
-        form = "JSON" if parsed.json else "text"
         fault = " ".join(str(error).split())
-        raise YaffjitError(f"row {parsed.row} can't be printed as {form}: {fault}") from error
+        if not isinstance(error, YaffjitError):
+            fault = f"it can't be printed as {'JSON' if parsed.json else 'text'}: {fault}"
+        raise YaffjitError(f"row {parsed.row}: {fault}") from error
     print(text, end="")
 
 
