@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -298,3 +299,61 @@ def test_cached_functions_never_have_old_numbers(tmp_path: Path) -> None:
     assert run("one") == [one, [1, 1, 0, 0], refused]
     assert run("two") == [two, [0, 0, 0, 0], refused]
     assert run("one") == [one, [1, 1, 0, 0], refused]
+
+
+# ---- before anything of ours has come into jitted code ----
+
+NAMED = """
+import sys
+{first}
+import yaffjit
+M = yaffjit.load_schema(sys.argv[1])["constants.Event"].message_class
+State = M.State
+import numba
+
+@numba.njit
+def named(number):
+    return number == M.ACTIVE, number == State.Value("ACTIVE"), State.Name(number)
+
+assert "yaffjit.jit" not in sys.modules
+print(named(M.ACTIVE))
+"""
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param("", id="numba later"),
+        pytest.param("import numba", id="numba first"),
+        pytest.param("import numba; numba.njit(lambda: 1)()", id="numba used first"),
+    ],
+)
+def test_names_in_functions_without_our_values(tmp_path: Path, first: str) -> None:
+    """As the package is installed: numba finds us by the entry point of the distribution."""
+    metadata = tmp_path / "yaffjit-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: yaffjit\nVersion: 0\n")
+    project = (REPOSITORY / "pyproject.toml").read_text()
+    declared = re.search(r'^\[project\.entry-points\.(\w+)\]\n(\w+) = "(.*)"$', project, re.MULTILINE)
+    assert declared is not None
+    (metadata / "entry_points.txt").write_text("[{}]\n{} = {}\n".format(*declared.groups()))
+    done = subprocess.run(
+        [sys.executable, "-c", NAMED.format(first=first), REPOSITORY / "tests/schemas/constants.proto"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "(True, True, 'ACTIVE')\n"
+
+
+def test_numba_alone_loads_nothing_of_ours() -> None:
+    code = (
+        "import sys, yaffjit, numba; yaffjit._init_numba(); numba.njit(lambda: 1)();"
+        "print([name for name in sys.modules if name.startswith(('yaffjit.', 'google.protobuf'))])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

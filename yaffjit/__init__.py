@@ -5,6 +5,7 @@ Names are imported when they are first used, so that ``import yaffjit`` itself c
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _init_numba() -> None:
+    """What numba calls when it first compiles something; free for those who don't use yaffjit."""
+    api = sys.modules.get("yaffjit.api")
+    if api is not None:
+        api.tell_numba()
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ class Schema:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._types: dict[str, MessageType] = {}
+        if "numba.core.typing.typeof" in sys.modules:
+            tell_numba()
 
     @property
     def definition(self) -> SchemaDef:
@@ -290,6 +293,29 @@ class MessageType:
 
 def _type_again(schema: Schema, full_name: str) -> MessageType:
     return schema[full_name]
+
+
+def tell_numba() -> None:
+    """Have numba know message classes and enums by name in functions to which nothing of ours has come yet.
+
+    It loads numba. The package `yaffjit.jit` is imported when numba meets the first of them.
+    """
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+    from numba.core.registry import cpu_target
+    from numba.core.typing.typeof import typeof_impl
+
+    def typeof(value: Any, c: Any) -> Any:
+        import yaffjit.jit  # noqa: F401  (registers its own in place of this)
+
+        # A function is being compiled, and numba looks for new registrations only before.
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+        return typeof_impl.dispatch(type(value))(value, c)
+
+    if "yaffjit.jit" not in sys.modules:
+        for cls in (type(FileDescriptorProto), EnumTypeWrapper):
+            typeof_impl.register(cls)(typeof)
 
 
 def records(
