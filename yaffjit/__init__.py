@@ -22,6 +22,11 @@ _HOMES = {
     "open_index_unchecked": "yaffjit.api",
     "read_delimited": "yaffjit.build.delimited",
     "write_delimited": "yaffjit.build.delimited",
+    "Records": "yaffjit.rows",
+    "Columns": "yaffjit.columns",
+    "Index": "yaffjit.index",
+    "BuiltIndex": "yaffjit.index",
+    "View": "yaffjit.view",
     "to_dict": "yaffjit.view",
     "to_json": "yaffjit.view",
     "YaffjitError": "yaffjit.errors",
@@ -30,16 +35,31 @@ _HOMES = {
     "DecodeError": "yaffjit.errors",
     "VerifyError": "yaffjit.errors",
     "IndexFileError": "yaffjit.errors",
+    "JsonError": "yaffjit.errors",
+    "RowError": "yaffjit.errors",
+    "NumberError": "yaffjit.errors",
+    "CompileError": "yaffjit.errors",
+    "EscapeError": "yaffjit.errors",
 }
 
 __all__ = [
+    "BuiltIndex",
+    "Columns",
+    "CompileError",
     "DecodeError",
     "EncodeError",
+    "EscapeError",
+    "Index",
     "IndexFileError",
+    "JsonError",
     "MessageType",
+    "NumberError",
+    "Records",
+    "RowError",
     "Schema",
     "SchemaError",
     "VerifyError",
+    "View",
     "YaffjitError",
     "build_index",
     "load_schema",
@@ -64,16 +84,23 @@ if TYPE_CHECKING:
         records_unchecked,
     )
     from yaffjit.build.delimited import read_delimited, write_delimited
+    from yaffjit.columns import Columns
     from yaffjit.errors import (
+        CompileError,
         DecodeError,
         EncodeError,
+        EscapeError,
         IndexFileError,
+        JsonError,
+        NumberError,
+        RowError,
         SchemaError,
         VerifyError,
         YaffjitError,
     )
-    from yaffjit.index import build_index
-    from yaffjit.view import to_dict, to_json
+    from yaffjit.index import BuiltIndex, Index, build_index
+    from yaffjit.rows import Records
+    from yaffjit.view import View, to_dict, to_json
 
 
 def __getattr__(name: str) -> Any:
