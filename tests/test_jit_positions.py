@@ -106,6 +106,13 @@ def _slices(records: Any, v: Any) -> Any:
     )
 
 
+def test_bounds_of_numbas_own_are_its_own() -> None:
+    """As the page on jitted functions says: the slice has lost the sign when it reaches us."""
+    length = numba.njit(lambda records, k: len(records[k:]))
+    assert length(RECORDS, np.uint64(2)) == 1
+    assert length(RECORDS, np.uint64(2**64 - 1)) == 1
+
+
 _compiled: dict[Indexed, Any] = {}
 
 

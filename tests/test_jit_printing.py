@@ -278,3 +278,19 @@ def test_a_uint64_and_a_float_in_two_variables_of_one_name() -> None:
         return first, x
 
     assert both(VIEW) == both.py_func(VIEW)
+
+
+def test_a_negative_integer_where_a_uint64_is_kept() -> None:
+    """As the page on jitted functions says: numba puts it there before it's asked for its truth."""
+    for function in (lambda v: v.small and v.id, lambda v: v.id and v.small, lambda v: v.small or v.id):
+        with pytest.raises(OverflowError) as caught:
+            numba.njit(function)(VIEW)
+        assert str(caught.value) == "a negative integer doesn't fit where a uint64 is kept"
+
+
+def test_dicts_of_uint64_keys_take_such_keys() -> None:
+    made = numba.njit(lambda r: {v.id: v.weight for v in r})(RECORDS)
+    assert made == {2**64 - 1: 1.5, 0: 0.0}
+    assert 5 not in made
+    with pytest.raises(OverflowError):
+        -1 in made  # noqa: B015
