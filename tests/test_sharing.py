@@ -189,3 +189,23 @@ def test_long_messages_are_measured_and_then_built(
     with pytest.raises(TooLong):
         mp = shared_type.plan
         message_reader(mp).wire(buf, read_u32(buf)[0], 499)
+
+
+def test_the_beginning_leaves_out_what_protobuf_does_not_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers that a closed enum doesn't have: an open one of the same name may have written them."""
+    kinds = []
+    for syntax, label in (("proto3", ""), ("proto2", "optional")):
+        path = tmp_path / f"{syntax}.proto"
+        path.write_text(
+            f'syntax = "{syntax}"; package closed; enum E {{ A = 0; B = 1; }}'
+            f"message M {{ {label} E one = 1; repeated E many = 2; {label} string text = 3; }}"
+        )
+        kinds.append(yj.load_schema(path)["closed.M"])
+    writer, reader = kinds
+    view = reader.view(writer.encode({"one": 7, "many": [1, 7, 1], "text": "a"}))
+    whole = repr(view)
+    assert whole == '# closed.M, view\nmany: B\nmany: B\ntext: "a"'
+    monkeypatch.setattr("yaffjit.view.base.SHOWN_NBYTES", 1)
+    assert repr(view) == f"{whole}\n# ... more lines"

@@ -75,7 +75,7 @@ def _json(message: Any, options: dict[str, Any]) -> str:
         text: str = json_format.MessageToJson(message, **options)
     except (AttributeError, TypeError):
         # Perhaps only because a field has the name of a method that the printer calls.
-        text = json_format.MessageToJson(_ByClass(message), **options)  # type: ignore[arg-type]
+        text = json_format.MessageToJson(_ByClass(message), **options)
     return text
 
 

@@ -44,8 +44,7 @@ class _Sample:
                 self.fill_list(getattr(message, field.name), value)
             else:
                 self.lines -= 1
-                # A closed enum takes no other numbers; protobuf wouldn't show these.
-                with suppress(() if field.enum_type is None else ValueError):
+                with suppress(*_refused(value)):
                     setattr(message, field.name, self.cut(value))
 
     def fill_list(self, container: Any, values: Repeated) -> None:
@@ -57,7 +56,7 @@ class _Sample:
             if isinstance(value, View):
                 self.fill(container.add(), value)
             else:
-                with suppress(ValueError if isinstance(value, int) else ()):
+                with suppress(*_refused(value)):
                     container.append(self.cut(value))
 
     def fill_map(self, container: Any, values: MapView) -> None:
@@ -69,8 +68,13 @@ class _Sample:
             if isinstance(value, View):
                 self.fill(container[own_key], value)
             else:
-                with suppress(ValueError if isinstance(value, int) else ()):
+                with suppress(*_refused(value)):
                     container[own_key] = self.cut(value)
 
     def cut(self, value: Any) -> Any:
         return value[: self.width] if isinstance(value, (str, bytes)) else value
+
+
+def _refused(value: Any) -> tuple[type[Exception], ...]:
+    """What setting a value may raise: a closed enum takes no other numbers, which protobuf doesn't show."""
+    return (ValueError,) if isinstance(value, int) else ()
