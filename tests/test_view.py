@@ -287,6 +287,19 @@ def test_unknown_names_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert view.price == 0.0
 
 
+@pytest.mark.parametrize("name", ["dropped", "CopyFrom", "MergeFromString", "Extensions", "Clear"])
+def test_what_a_view_says_of_a_name_is_the_same_in_notebooks(
+    banner: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with pytest.raises(AttributeError) as plain:
+        getattr(banner[0], name)
+    monkeypatch.setitem(sys.modules, "IPython", object())
+    message_type = yj.load_schema(SCHEMAS / "views.proto")["views.Banner"]
+    with pytest.raises(AttributeError) as shown:
+        getattr(message_type.view(message_type.encode({})), name)
+    assert str(shown.value) == str(plain.value)
+
+
 def test_enums_and_constants(banner: tuple[Any, Any]) -> None:
     view, message = banner
     for owner in (view, type(view)):

@@ -340,9 +340,9 @@ def lost_field(access: Access, name: str) -> str:
 
 def near_names_error(view: View, name: str) -> NoReturn:
     """``__getattr__`` of view classes where a person reads the error."""
-    # Python comes here too where a property has raised AttributeError, and forgets what it said.
-    if name in view._access_.lost:
-        raise AttributeError(lost_field(view._access_, name))
+    if any(name in vars(base) for base in type(view).__mro__):
+        # Python comes here too where a descriptor has raised AttributeError, whose text would be lost.
+        object.__getattribute__(view, name)
     # Names with an underscore are what libraries try on any object.
     near = "" if name.startswith("_") else near_names(name, view._access_.getters)
     raise AttributeError(f"{view._access_.descriptor.full_name} has no field {name!r}{near}")
