@@ -83,21 +83,30 @@ class Chunks:
     def owner(self) -> Owner:
         """Keeps the data alive for jitted code."""
         if self._owner is None:
-            from yaffjit.view.owner import Owner
+            from yaffjit.view.owner import Owner, making
 
-            self._owner = Owner(self.data, self._plan)
+            with making:
+                if self._owner is None:
+                    self._owner = Owner(self.data, self._plan)
         return self._owner
 
     @property
     def table_address(self) -> int:
         """Address of the table, which lives as long as this object."""
         if self._table is None:
-            address = self.owner.address
-            table = np.empty((len(self.chunks), 2), np.int64)
-            for row, chunk in enumerate(self.chunks):
-                table[row] = address + chunk.base, chunk.offsets.ctypes.data
-            self._table = table
+            from yaffjit.view.owner import making
+
+            with making:
+                if self._table is None:
+                    self._table = self._new_table()
         return self._table.ctypes.data
+
+    def _new_table(self) -> Int64Array:
+        address = self.owner.address
+        table = np.empty((len(self.chunks), 2), np.int64)
+        for row, chunk in enumerate(self.chunks):
+            table[row] = address + chunk.base, chunk.offsets.ctypes.data
+        return table
 
     def span(self, row: int) -> tuple[int, int]:
         """Where a message starts and ends in the data."""

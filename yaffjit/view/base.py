@@ -118,9 +118,12 @@ class View:
         """The owner of the bytes, which jitted code needs; views made from this one share it."""
         owner = self._owner_
         if owner is None:
-            from yaffjit.view.owner import Owner
+            from yaffjit.view.owner import Owner, making
 
-            owner = self._owner_ = Owner(self._data_, self._plan_.plan)
+            with making:
+                owner = self._owner_
+                if owner is None:
+                    owner = self._owner_ = Owner(self._data_, self._plan_.plan)
         return owner
 
     @classmethod

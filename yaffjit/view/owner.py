@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
+
+# Held while something that jitted code reads by address is made at first use: of two threads that come at
+# once, one would free what the other reads.
+making = threading.RLock()
 
 
 class Held:
@@ -60,10 +65,14 @@ class Owner:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         from numba.core.runtime import _nrt_python
 
-        record: int = _nrt_python.meminfo_new(self.address, Held(self._export, self))
-        self.meminfo = _nrt_python._MemInfo(record)
-        self.handle = struct.pack("=QQ", self.address, record)
-        return self.handle if name == "handle" else self.meminfo
+        with making:
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError:
+                record: int = _nrt_python.meminfo_new(self.address, Held(self._export, self))
+                self.meminfo = _nrt_python._MemInfo(record)
+                self.handle = struct.pack("=QQ", self.address, record)
+            return self.handle if name == "handle" else self.meminfo
 
     def __repr__(self) -> str:
         return f"<Owner of {self.nbytes:,} bytes>"
