@@ -192,3 +192,18 @@ def test_presence_of_an_unknown_path() -> None:
     assert str(caught.value) == (
         "path 'child.childd' of kinds.Flat: kinds.Flat has no field 'childd' (did you mean 'child'?)"
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("text", "text: name a number, bool or enum"),
+        ("raw", "bytes: name a number, bool or enum"),
+        ("child", "a message: name a field of kinds.Flat"),
+        ("many", "repeated: name a number, bool or enum"),
+    ],
+)
+def test_values_are_numbers(path: str, what: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Paths(jit_kinds.message_type("flat").plan, (path,))
+    assert str(caught.value) == f"path {path!r} of kinds.Flat is {what}"

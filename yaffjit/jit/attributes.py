@@ -32,7 +32,7 @@ from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I64
 from yaffjit.jit.refusals import Method, is_asked_by_inference, is_probed, refusal, shown
 from yaffjit.jit.truth import has_truth
-from yaffjit.jit.types import MessageViewType, OneofType, form, message_type, unavailable, value_type
+from yaffjit.jit.types import MessageViewType, OneofType, form, message_type, value_type
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
 
@@ -80,10 +80,7 @@ class MessageAttributes(AttributeTemplate):
             if is_asked_by_inference("resolve_setattr"):
                 text = f"a view of {mp.full_name} is read-only: change its to_message() and encode that"
                 raise refusal(CompileAttributeError, text)
-            found = value_type(mp, f)
-            if found is None:
-                raise refusal(CompileTypeError, unavailable(mp, f))
-            return found
+            return value_type(mp, f)
         constant = constants.of_message(mp).attribute(name)
         if constant is not None:
             return constant

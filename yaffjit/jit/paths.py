@@ -27,7 +27,7 @@ from numba.np.arrayobj import make_array
 from yaffjit.errors import SchemaError
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, NULL
-from yaffjit.jit.types import MessageViewType, PathsType, unavailable
+from yaffjit.jit.types import MessageViewType, PathsType
 from yaffjit.plan.model import SCALAR_CODE, FieldPlan, MessagePlan
 from yaffjit.plan.paths import parse_path
 
@@ -79,9 +79,10 @@ class Paths:
         self, mp: MessagePlan, values: tuple[str, ...] = (), presences: tuple[str, ...] = ()
     ) -> None:
         for path in values:
-            owner, f = resolve(mp, path)[-1]
+            _, f = resolve(mp, path)[-1]
             if f.repeated or f.kind in ("string", "bytes"):
-                raise SchemaError(f"path {path!r} of {mp.full_name}: {unavailable(owner, f)}")
+                what = "repeated" if f.repeated else "text" if f.kind == "string" else "bytes"
+                raise SchemaError(f"path {path!r} of {mp.full_name} is {what}: name a number, bool or enum")
             if f.kind == "message":
                 raise SchemaError(
                     f"path {path!r} of {mp.full_name} is a message: name a field of {f.message}"

@@ -27,12 +27,11 @@ __all__ = [
     "form",
     "message_type",
     "records_type",
-    "unavailable",
     "value_type",
 ]
 
 # Types of fields that aren't numbers or messages, by `form`: their packages enter them here.
-field_types: dict[str, Callable[[MessagePlan, FieldPlan], types.Type | None]] = {}
+field_types: dict[str, Callable[[MessagePlan, FieldPlan], types.Type]] = {}
 
 _UINT64_KINDS = ("uint64", "fixed64")
 _FLOAT_KINDS = ("float", "double")
@@ -170,16 +169,14 @@ def form(f: FieldPlan) -> str:
     return "message" if f.kind == "message" else "number"
 
 
-def value_type(mp: MessagePlan, f: FieldPlan) -> types.Type | None:
-    """The type that reading a field gives in jitted code, or None if it can't be read there.
+def value_type(mp: MessagePlan, f: FieldPlan) -> types.Type:
+    """The type that reading a field gives in jitted code.
 
     Numbers are widened as Python would: to int64, float64; uint64 and fixed64 are exact unsigned integers.
     """
     make = field_types.get(form(f))
     if make is not None:
         return make(mp, f)
-    if f.repeated or f.kind in ("string", "bytes"):
-        return None
     if f.kind == "message":
         return message_type(mp.child(f))
     if f.kind == "bool":
@@ -187,17 +184,6 @@ def value_type(mp: MessagePlan, f: FieldPlan) -> types.Type | None:
     if f.kind in _FLOAT_KINDS:
         return types.float64
     return uint64_exact if f.kind in _UINT64_KINDS else types.int64
-
-
-def unavailable(mp: MessagePlan, f: FieldPlan) -> str:
-    """The sentence for a field that jitted code can't read."""
-    if f.is_map:
-        what = "maps aren't"
-    elif f.repeated:
-        what = "repeated fields aren't"
-    else:
-        what = "text isn't" if f.kind == "string" else "bytes aren't"
-    return f"{what} available in jitted code yet: field {f.name} of {mp.full_name}"
 
 
 def _native_form(cls: type[types.Type], *members: tuple[str, types.Type]) -> None:

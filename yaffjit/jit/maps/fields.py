@@ -17,9 +17,8 @@ from yaffjit.jit.types import field_types
 from yaffjit.plan.model import FieldPlan, MessagePlan
 
 
-def _map_type(mp: MessagePlan, f: FieldPlan) -> types.Type | None:
-    made = MapType(mp, f.name)
-    return None if made.key_type is None or made.value_type is None else made
+def _map_type(mp: MessagePlan, f: FieldPlan) -> types.Type:
+    return MapType(mp, f.name)
 
 
 def _read_map(
