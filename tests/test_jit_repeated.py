@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jit_arrays
@@ -549,6 +551,62 @@ def test_temporary_arrays_are_freed() -> None:
     after = rtsys.get_allocation_stats()
     _nrt_python.memsys_disable_stats()
     assert after.alloc - before.alloc == after.free - before.free > 0
+
+
+@contextmanager
+def balanced_memory() -> Iterator[None]:
+    """All that's allocated inside is freed inside."""
+    had_stats = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        yield
+        after = rtsys.get_allocation_stats()
+    finally:
+        if not had_stats:
+            _nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+
+
+def test_defaults_of_extremes_are_kept_and_freed() -> None:
+    """Strings and bytes that the running code makes, with memory taken after each."""
+
+    @numba.njit
+    def extremes(v, text, other_view):  # type: ignore[no-untyped-def]
+        first = max(v.strings, default=text + str(len(text)))
+        other = text + "other" + str(len(first))
+        second = min(v.strings[9:], default=text + str(len(other)))
+        third = max(v.bytess, default=bytes(other_view.bytess[0]))
+        more = [text + str(i) for i in range(50)] + [other]
+        copies = [bytes(other_view.bytess[1]) for _ in range(50)]
+        return first, second, third, len(more) + len(copies)
+
+    given = view(strings=["tea", "é"], bytess=[b"a", b"c"])
+    other = view(bytess=[b"bcd", b"xyz"])
+
+    def both() -> tuple[Any, Any]:
+        return extremes(view(), "default é ", other), extremes(given, "default é ", other)
+
+    both()
+    with balanced_memory():
+        found = [both() for _ in range(20)]
+    expected = ("default é 10", "default é 17", b"bcd", 101), ("é", "default é 16", b"c", 101)
+    assert found == [expected] * 20
+
+
+def test_comparing_with_a_typed_list_frees_what_it_reads() -> None:
+    @numba.njit
+    def compare(v, text):  # type: ignore[no-untyped-def]
+        kept = numba.typed.List()
+        for part in ("a", "b"):
+            kept.append(text + part)
+        return v.strings == kept, kept != v.strings, len(kept)
+
+    v = view(strings=["xa", "xb"])
+    compare(v, "x")
+    with balanced_memory():
+        assert [compare(v, text) for text in ("x", "y")] == [(True, False, 2), (False, True, 2)]
 
 
 # ---- what comes out ----

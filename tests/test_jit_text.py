@@ -403,6 +403,27 @@ def test_an_array_over_bytes_keeps_them(texts: yaffjit.Schema) -> None:
         arrays(message_type.view(message_type.encode({"raw": b"abc"})))
 
 
+def test_an_array_over_an_absent_fields_default_owns_a_copy(texts: yaffjit.Schema) -> None:
+    """The default is part of the machine code, which goes when nobody has the function any more."""
+    message_type = texts["texts.Flat"]
+    view = message_type.view(message_type.encode({"raw": b"abc"}))
+
+    def lend(m):  # type: ignore[no-untyped-def]
+        return (
+            np.frombuffer(m.magic, np.uint8),
+            np.frombuffer(m.magic, np.uint8),
+            np.frombuffer(m.magic[1:], np.uint8),
+            np.frombuffer(m.raw, np.uint8),
+            np.frombuffer(m.raw, np.uint8),
+        )
+
+    first, second, rest, raw, again = numba.njit(lend)(view)
+    gc.collect()
+    assert [a.tobytes() for a in (first, second, rest, raw)] == [b"\xff\0Y", b"\xff\0Y", b"\0Y", b"abc"]
+    assert first.ctypes.data != second.ctypes.data  # each is a copy
+    assert raw.ctypes.data == again.ctypes.data  # bytes of the message aren't copied
+
+
 # ---- text that isn't UTF-8 ----
 
 INVALID = (

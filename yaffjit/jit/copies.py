@@ -3,7 +3,7 @@
 Nothing that comes out points into the array: text is a str, bytes are bytes, repeated numbers are an array of
 their own dtype, repeated text is a list. Nothing is taken to be frozen, as it is under views.
 
-Requires: the buffer is a well-formed message. Source: sections 1 to 6 of docs/format.md.
+Requires: the buffer is a well-formed message. Source: docs/format.md.
 """
 
 from __future__ import annotations
@@ -114,7 +114,6 @@ class Reader:
             return yaff.reference(b, mp, f, self._pair(step, message), frozen=False)
         first, index, within = self._element(step, message, raises)
         found = cgutils.alloca_once_value(b, NULL)
-        b.store(NULL, found)
         with b.if_then(within):
             at = self._after(first, b.mul(index, I64(f.width if f.inlined else OFFSET_WIDTH)))
             if not f.inlined:  # offsets count from the first of them

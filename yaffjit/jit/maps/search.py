@@ -5,7 +5,7 @@ may have a key twice, of which the first counts. So up to `FEW` pairs are compar
 searched by halving if a look at all of them has shown that they ascend, else one by one too. The look is a
 function that touches no memory for LLVM, which takes it out of loops.
 
-Requires: the map is well-formed (verified). Source: section 3 of the format.
+Requires: the map is well-formed (verified). Source: docs/format.md, "Objects".
 """
 
 from __future__ import annotations

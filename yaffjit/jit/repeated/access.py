@@ -125,9 +125,7 @@ def _iterator(context: Any, builder: ir.IRBuilder, typ: RepeatedIteratorType, el
     made.pointer, made.count, made.owner = elements.pointer, elements.count, elements.owner
     if typ.repeated.part:
         made.first, made.step = elements.first, elements.step
-    index = cgutils.alloca_once_value(builder, I64(0))
-    builder.store(I64(0), index)
-    made.index = index
+    made.index = cgutils.alloca_once_value(builder, I64(0))
     return made._getvalue()
 
 

@@ -102,6 +102,11 @@ class _List:
         call, _ = implementation(self._context, operator.getitem, self._list, types.intp)
         return call(self._builder, (self._value, index))
 
+    def release(self, element: ir.Value) -> None:
+        """To be called after the last use of what `at` gave: a typed list gives a reference with it."""
+        if isinstance(self._list, types.ListType):
+            self._context.nrt.decref(self._builder, self.type, element)
+
 
 def _items(context: Any, builder: ir.IRBuilder, typ: types.Type, value: ir.Value) -> Elements | _List:
     return (Elements if isinstance(typ, RepeatedType) else _List)(context, builder, typ, value)
@@ -116,11 +121,16 @@ def _equal(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Va
         return builder.and_(same_count, builder.icmp_signed("==", x.count, I64(0)))
 
     def differ(index: ir.Value) -> ir.Value:
+        values = [items.at(index) for items in (x, y)]
         pair = []
-        for items in (x, y):
-            value, wide = items.at(index), taken_as(items.type)
+        for items, value in zip((x, y), values, strict=True):
+            wide = taken_as(items.type)
             pair += [wide, context.cast(builder, value, items.type, wide)]
-        return builder.not_(equal(context, builder, *pair))
+        same = equal(context, builder, *pair)
+        for items, value in zip((x, y), values, strict=True):
+            if isinstance(items, _List):
+                items.release(value)
+        return builder.not_(same)
 
     count = builder.select(same_count, x.count, I64(0))
     none_differs = builder.icmp_signed("<", search(builder, count, differ), I64(0))

@@ -1,6 +1,6 @@
 """Arrays of repeated fields as LLVM: where they are, how many elements there are, and each element.
 
-Source: sections 3 and 6 of format/yaff.md. Requires: the message is well-formed (verified).
+Source: docs/format.md, "Slots" and "Objects". Requires: the message is well-formed (verified).
 """
 
 from __future__ import annotations
@@ -149,7 +149,6 @@ def search(
 ) -> ir.Value:
     """The first index in ``start..count`` for which ``test(index)`` gives a true i1, else -1."""
     found = cgutils.alloca_once_value(builder, I64(-1))
-    builder.store(I64(-1), found)
     with cgutils.for_range(builder, count, start=start) as loop, builder.if_then(test(loop.index)):
         builder.store(loop.index, found)
         loop.do_break()

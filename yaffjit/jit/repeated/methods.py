@@ -96,8 +96,7 @@ def _count(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Va
         return I64(0)
     elements = Elements(context, builder, repeated, args[0])
     sought = Sought(context, builder, repeated.element, typ, args[1])
-    total = cgutils.alloca_once(builder, I64)
-    builder.store(I64(0), total)
+    total = cgutils.alloca_once_value(builder, I64(0))
     with cgutils.for_range(builder, elements.count) as loop:
         equal = builder.and_(sought.possible, sought.matches(elements.type, elements.at(loop.index)))
         builder.store(builder.add(builder.load(total), builder.zext(equal, I64)), total)

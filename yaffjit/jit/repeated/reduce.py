@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import lower_builtin
+from numba.core.imputils import impl_ret_new_ref, lower_builtin
 from numba.core.typing.templates import Signature, infer_global, signature
 from numba.core.utils import pysignature
 from numba.extending import overload
@@ -77,14 +77,14 @@ def _sum_from(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
     start_type = sig.args[1] if len(sig.args) > 1 else types.int64
     wide = taken_as(elements.type)
     if sig.return_type is not types.float64:  # modulo 2**64
-        total = _variable(builder, args[1])
+        total = cgutils.alloca_once_value(builder, args[1])
         with cgutils.for_range(builder, elements.count) as loop:
             value = context.cast(builder, elements.at(loop.index), elements.type, wide)
             builder.store(builder.add(builder.load(total), value), total)
         return builder.load(total)
     start = _as_float(builder, start_type, args[1])
     if wide is not types.float64:
-        total = _variable(builder, start)
+        total = cgutils.alloca_once_value(builder, start)
         with cgutils.for_range(builder, elements.count) as loop:
             value = context.cast(builder, elements.at(loop.index), elements.type, wide)
             builder.store(builder.fadd(builder.load(total), _as_float(builder, wide, value)), total)
@@ -94,8 +94,8 @@ def _sum_from(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
 
 def _sum_floats(builder: ir.IRBuilder, elements: Elements, start: ir.Value, whole: bool) -> ir.Value:
     """The sum of floats; Python adds the first one to a start that's an integer without compensation."""
-    total = _variable(builder, start)
-    lost = _variable(builder, _DOUBLE(0.0))
+    total = cgutils.alloca_once_value(builder, start)
+    lost = cgutils.alloca_once_value(builder, _DOUBLE(0.0))
     begin = I64(0)
     if whole:
         any_element = builder.icmp_signed(">", elements.count, I64(0))
@@ -128,13 +128,6 @@ def _as_float(builder: ir.IRBuilder, wide: types.Type, value: ir.Value) -> ir.Va
 def _magnitude(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     function = ir.FunctionType(_DOUBLE, [_DOUBLE])
     return builder.call(cgutils.get_or_insert_function(builder.module, function, "llvm.fabs.f64"), [value])
-
-
-def _variable(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """A variable with a value that's stored each time the code comes here."""
-    slot = cgutils.alloca_once(builder, value.type)
-    builder.store(value, slot)
-    return slot
 
 
 # ---- min, max ----
@@ -178,7 +171,7 @@ def _register_extreme(function: Any, better: Any, sign: str) -> None:
 
     def best_of(context: Any, builder: ir.IRBuilder, elements: Elements) -> ir.Value:
         """The first of the best elements; there is one."""
-        best = _variable(builder, elements.at(I64(0)))
+        best = cgutils.alloca_once_value(builder, elements.at(I64(0)))
         with cgutils.for_range(builder, elements.count, start=I64(1)) as loop:
             value, before = elements.at(loop.index), builder.load(best)
             replaced = is_better(context, builder, elements.type, value, before)
@@ -195,11 +188,15 @@ def _register_extreme(function: Any, better: Any, sign: str) -> None:
     @lower_builtin(function, RepeatedType, types.Any)
     def with_default(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         elements = Elements(context, builder, sig.args[0], args[0])
-        result = _variable(builder, args[1])
-        with builder.if_then(builder.icmp_signed(">", elements.count, I64(0))):
-            best = best_of(context, builder, elements)
-            builder.store(context.cast(builder, best, elements.type, sig.return_type), result)
-        return builder.load(result)
+        result_type = sig.return_type
+        result = cgutils.alloca_once_value(builder, args[1])
+        with builder.if_else(builder.icmp_signed(">", elements.count, I64(0))) as (some, none):
+            with some:  # a cast to a string of numba's makes a new one
+                best = best_of(context, builder, elements)
+                builder.store(context.cast(builder, best, elements.type, result_type), result)
+            with none:
+                context.nrt.incref(builder, result_type, args[1])
+        return impl_ret_new_ref(context, builder, result_type, builder.load(result))
 
 
 _register_extreme(min, operator.lt, "<")

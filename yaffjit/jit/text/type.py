@@ -101,7 +101,7 @@ bytes_type = BytesType()
 _MEMBERS = [
     ("pointer", types.voidptr),  # never null
     ("nbytes", types.int64),
-    ("owner", types.voidptr),  # null for literals and defaults
+    ("owner", types.voidptr),  # null if the bytes are part of the machine code: of literals and defaults
 ]
 
 
@@ -174,6 +174,7 @@ def text_at(
     if frozen:
         count.set_metadata("invariant.load", builder.module.add_metadata([]))
     pointer = builder.gep(start, [I64(4)], inbounds=True)
+    owner = builder.select(absent, NULL, owner)
     return make_text(context, builder, typ, pointer, builder.zext(count, I64), owner)
 
 
