@@ -257,16 +257,21 @@ def untold(state):
 
 
 @numba.njit(cache=True)
+def declared(m):
+    return M.Alone.Value("ONE"), m.ONE, m.LOST_FIELD_NUMBER
+
+
+@numba.njit(cache=True)
 def unreached(m):
-    return M.Alone.Value("ONE")
+    return M.Unreached.Alone.Value("FIRST")
 
 
 buffer = message_type.encode({"state": 1})
-functions = told, told_by_argument, untold, unreached
+functions = told, told_by_argument, untold, declared, unreached
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     view = message_type.view(buffer)
-    results = [told(view), told_by_argument(M), untold(1), unreached(view)]
+    results = [told(view), told_by_argument(M), untold(1), declared(view), unreached(view)]
 refused = [f.__name__ for f in functions for w in caught if f'function "{f.__name__}"' in str(w.message)]
 print(json.dumps([results, [sum(f.stats.cache_hits.values()) for f in functions], refused]))
 """
@@ -278,7 +283,8 @@ def test_cached_functions_never_have_old_numbers(tmp_path: Path) -> None:
         (tmp_path / f"{name}.proto").write_text(
             'syntax = "proto3"; package cached; message M {'
             f"enum State {{ OFF = 0; ON = {on}; ALSO = {also}; }} State state = 1;"
-            f"enum Alone {{ ZERO = 0; ONE = {one}; }} }}"
+            f"enum Alone {{ ZERO = 0; ONE = {one}; }} int32 lost = {one + 1} [deprecated = true];"
+            f"message Unreached {{ enum Alone {{ NONE = 0; FIRST = {one}; }} }} }}"
         )
 
     def run(name: str) -> Any:
@@ -292,13 +298,34 @@ def test_cached_functions_never_have_old_numbers(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    one = [[True, "ON", 1, 1], 1, True, 1]
-    two = [[False, "ALSO", 2, 2], 2, False, 5]
+    one = [[True, "ON", 1, 1], 1, True, [1, 1, 2], 1]
+    two = [[False, "ALSO", 2, 2], 2, False, [5, 5, 6], 5]
     refused = ["untold", "unreached"]
-    assert run("one") == [one, [0, 0, 0, 0], refused]
-    assert run("one") == [one, [1, 1, 0, 0], refused]
-    assert run("two") == [two, [0, 0, 0, 0], refused]
-    assert run("one") == [one, [1, 1, 0, 0], refused]
+    assert run("one") == [one, [0, 0, 0, 0, 0], refused]
+    assert run("one") == [one, [1, 1, 0, 1, 0], refused]
+    assert run("two") == [two, [0, 0, 0, 0, 0], refused]
+    assert run("one") == [one, [1, 1, 0, 1, 0], refused]
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "numbers"),
+    [
+        ("ONE", "enum Alone {{ ZERO = 0; ONE = {}; }}", (1, 7)),
+        ("LOST_FIELD_NUMBER", "int32 lost = {} [deprecated = true];", (5, 6)),
+    ],
+)
+def test_constants_that_no_field_tells(
+    tmp_path: Path, name: str, declared: str, numbers: tuple[int, ...]
+) -> None:
+    """Two schemas of one process that differ in nothing else."""
+    function = numba.njit(lambda v: v.ONE if name == "ONE" else v.LOST_FIELD_NUMBER)
+    views = []
+    for number in numbers:
+        path = tmp_path / f"{number}.proto"
+        path.write_text(f'syntax = "proto3"; message M {{ int32 x = 1; {declared.format(number)} }}')
+        message_type = yaffjit.load_schema(path)["M"]
+        views.append(message_type.view(message_type.encode({})))
+    assert [function(view) for view in views] == [getattr(view, name) for view in views] == list(numbers)
 
 
 # ---- before anything of ours has come into jitted code ----

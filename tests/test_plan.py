@@ -205,6 +205,23 @@ def test_the_fingerprint_changes_with_a_default(tmp_path: Path) -> None:
     assert len(prints) == 5
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("", "enum Alone { ZERO = 0; }"),
+        ("enum Alone { ZERO = 0; ONE = 1; }", "enum Alone { ZERO = 0; ONE = 7; }"),
+        ("int32 z = 8 [deprecated = true];", "int32 z = 9 [deprecated = true];"),
+        ("int32 z = 8; int32 Z = 9;", "int32 Z = 9; int32 z = 8;"),
+    ],
+)
+@pytest.mark.parametrize("message", ["message M {", "message N {"])
+def test_the_fingerprint_changes_with_what_is_constants_of_views(
+    tmp_path: Path, message: str, change: tuple[str, str]
+) -> None:
+    prints = {plan_of(tmp_path, BASE.replace(message, message + text)).fingerprint for text in change}
+    assert len(prints) == 2
+
+
 def test_the_fingerprint_ignores_what_no_reader_sees(tmp_path: Path) -> None:
     base = plan_of(tmp_path, BASE).fingerprint
     assert plan_of(tmp_path, "// a comment\n" + BASE + "\nmessage Other { int32 q = 1; }").fingerprint == base

@@ -254,7 +254,7 @@ def _tells(arg: types.Type, typ: _NamesType) -> bool:
 
 
 def _reached(mp: MessagePlan) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
-    """The enums of all fields that a message reaches, and the field numbers of the messages.
+    """The enums and constants of all messages that a message reaches, and the enums of their fields.
 
     They are what the message's fingerprint tells.
     """
@@ -266,7 +266,10 @@ def _reached(mp: MessagePlan) -> tuple[dict[str, dict[str, int]], dict[str, dict
         waiting = [mp]
         while waiting:
             at = waiting.pop()
-            messages[at.full_name] = {f"{f.name.upper()}_FIELD_NUMBER": f.number for f in at.fields}
+            own = of_message(at)
+            messages[at.full_name] = own.numbers
+            for inner in own.inner.values():
+                enums[inner.full_name] = inner.numbers
             for f in at.fields:
                 if f.enum:
                     enums[f.enum] = dict(mp.plan.schema.enums[f.enum].values)

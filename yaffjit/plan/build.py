@@ -40,6 +40,9 @@ class Plan:
         self._declared = Declared(schema)
         self._faults = Faults(self._declared)
         self._lock = threading.RLock()
+        self._enums_in: dict[str, list[str]] = {}  # enums by the message that declares them
+        for name in schema.enums:
+            self._enums_in.setdefault(name.rpartition(".")[0], []).append(name)
 
     def __getitem__(self, full_name: str) -> MessagePlan:
         """The plan of a message.
@@ -69,7 +72,11 @@ class Plan:
             return fault
 
     def fingerprint(self, full_name: str) -> str:
-        """A content hash (32 hex digits) of a message and all that it reaches: names, slots, defaults."""
+        """A content hash (32 hex digits) of a message and all that it reaches: names, slots, defaults.
+
+        Also the enums that are declared in these messages, and the numbers of fields that YaFF doesn't carry:
+        a view has them as constants.
+        """
         known = self._fingerprints.get(full_name)
         if known is None:
             reached = sorted(self._reached(full_name))
@@ -79,6 +86,11 @@ class Plan:
                 message = self[name]
                 parts.append(repr(message))
                 enums.update(f.enum for f in message.fields if f.enum)
+                enums.update(self._enums_in.get(name, ()))
+                declared = [(f.name, f.number) for f in self.schema.messages[name].fields]
+                # Of names that differ in case only, the last one declared has the constant.
+                if message.lost or len({name.upper() for name, _ in declared}) < len(declared):
+                    parts.append(repr(declared))
             for name in sorted(enums):
                 enum = self.schema.enums[name]
                 parts.append(repr((enum.full_name, enum.closed, enum.values)))
