@@ -1,4 +1,7 @@
-"""Runs the races and prints what they measured, each bar beside its ratio; JSON has every repetition."""
+"""Runs the races and prints what they measured, each bar beside its ratio; JSON has every repetition.
+
+``--markdown`` writes what was measured into the pages that show it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks import columns, compile, getters, repeated, views
+from benchmarks import calls, columns, compile, getters, items, repeated, report, views
 from benchmarks.native import compiler_version
 from benchmarks.timing import Race, Result, run
 from yaffjit.render import text_table
@@ -23,7 +26,11 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "compile": compile.races,
     "views": views.races,
     "repeated": repeated.races,
+    "items": items.races,
+    "calls": calls.races,
 }
+ROOT = Path(__file__).parents[1]
+PAGES = ((ROOT / "README.md", True), (ROOT / "docs" / "speed.md", False))
 PACKAGES = ("yaffjit", "numba", "llvmlite", "numpy", "protobuf", "pyarrow", "ptars")
 UNITS = {"ns": 1e9, "ms": 1e3}
 
@@ -33,25 +40,41 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rows and repetitions")
     parser.add_argument("--only", choices=SUITES, help="one suite")
     parser.add_argument("--json", metavar="FILE", help="write all repetitions to this file")
+    parser.add_argument(
+        "--markdown", action="store_true", help="write the tables of README.md and docs/speed.md anew"
+    )
+    parser.add_argument(
+        "--from", dest="source", metavar="FILE", help="measure nothing, take what --json wrote"
+    )
     parsed = parser.parse_args()
+    if parsed.markdown and parsed.only:
+        parser.error("--markdown takes all suites, so not --only")
+    if parsed.source:
+        measured = json.loads(Path(parsed.source).read_text())
+    else:
+        measured = measure([parsed.only] if parsed.only else list(SUITES), parsed.quick)
+    lines = [bar_line(race, bar) for race in measured["races"] for bar in race["bars"]]
+    print(f"\n{text_table(('bar', 'limit', 'measured', ''), lines)}")
+    if parsed.json:
+        Path(parsed.json).write_text(json.dumps(measured, indent=1) + "\n")
+    if parsed.markdown:
+        report.write(measured, PAGES)
+    return 1 if any(line[3] for line in lines) else 0
+
+
+def measure(suites: list[str], quick: bool) -> dict[str, Any]:
+    """Run all races of suites and print their times; returns what ``--json`` writes."""
     versions = environment()
     print("\n".join(f"{name}: {version}" for name, version in versions.items()))
-    suites = [parsed.only] if parsed.only else list(SUITES)
-    report: list[dict[str, Any]] = []
-    bars: list[tuple[str, str, str, str]] = []
+    races: list[dict[str, Any]] = []
     for suite in suites:
-        for race in SUITES[suite](parsed.quick):
-            result = run(race, repetitions=9 if parsed.quick else 51)
+        for race in SUITES[suite](quick):
+            result = run(race, repetitions=9 if quick else 51)
             print(f"\n{race.name}\n{times(result)}", flush=True)
-            lines = bar_lines(result)
-            bars += lines
-            report.append(as_json(result))
+            races.append(as_json(result))
     if "columns" in suites:
-        bars.append(memory_line(parsed.quick))
-    print(f"\n{text_table(('bar', 'limit', 'measured', ''), bars)}")
-    if parsed.json:
-        Path(parsed.json).write_text(json.dumps({"environment": versions, "races": report}, indent=1) + "\n")
-    return 1 if any(line[3] for line in bars) else 0
+        races.append(memory(quick))
+    return {"environment": versions, "quick": quick, "races": races}
 
 
 def environment() -> dict[str, str]:
@@ -85,40 +108,43 @@ def times(result: Result) -> str:
     )
 
 
-def bar_lines(result: Result) -> list[tuple[str, str, str, str]]:
-    lines = []
-    for bar in result.race.bars:
-        measured = bar.measured(result.seconds)
-        limit, shown = bar.show(measured)
-        verdict = "" if bar.holds(measured) else "MISSED"
-        lines.append((f"{result.race.name}: {bar.name} / {bar.base}", limit, shown, verdict))
-    return lines
+def bar_line(race: dict[str, Any], bar: dict[str, Any]) -> tuple[str, str, str, str]:
+    beside = f" / {bar['base']}" if bar["base"] else ""
+    verdict = "" if bar["holds"] else "MISSED"
+    return f"{race['name']}: {bar['name']}{beside}", bar["limit"], bar["shown"], verdict
 
 
-def memory_line(quick: bool) -> tuple[str, str, str, str]:
+def memory(quick: bool) -> dict[str, Any]:
+    """The bar on memory, in the form of a race without times."""
     nbytes = columns.extra_bytes(quick)
-    verdict = "" if nbytes <= columns.MAX_EXTRA_BYTES else "MISSED"
-    limit = f"at most {columns.MAX_EXTRA_BYTES / 1e6:g} MB"
-    return "five columns into ready arrays: extra memory", limit, f"{nbytes / 1e6:.1f} MB", verdict
+    bar = {
+        "name": "extra memory",
+        "base": "",
+        "limit": f"at most {columns.MAX_EXTRA_BYTES / 1e6:g} MB",
+        "measured": nbytes,
+        "shown": f"{nbytes / 1e6:.1f} MB",
+        "holds": nbytes <= columns.MAX_EXTRA_BYTES,
+    }
+    return {"name": "five columns into ready arrays", "objects": 1, "seconds": {}, "bars": [bar]}
 
 
 def as_json(result: Result) -> dict[str, Any]:
     race = result.race
-    return {
-        "name": race.name,
-        "objects": race.count,
-        "seconds": result.seconds,
-        "bars": [
+    bars = []
+    for bar in race.bars:
+        measured = bar.measured(result.seconds)
+        limit, shown = bar.show(measured)
+        bars.append(
             {
                 "name": bar.name,
                 "base": bar.base,
-                "limit": bar.show(0.0)[0],
-                "measured": bar.measured(result.seconds),
-                "holds": bar.holds(bar.measured(result.seconds)),
+                "limit": limit,
+                "measured": measured,
+                "shown": shown,
+                "holds": bar.holds(measured),
             }
-            for bar in race.bars
-        ],
-    }
+        )
+    return {"name": race.name, "objects": race.count, "seconds": result.seconds, "bars": bars}
 
 
 if __name__ == "__main__":

@@ -50,6 +50,38 @@ def total(rows):
 print(total(yj.open_index_unchecked(sys.argv[1])), total.stats.cache_hits)
 '''
 
+COLD_SCRIPT = '''\
+"""Prints how many seconds the first compilation of a function took: text, a map, repeated messages."""
+
+import sys
+import time
+
+import numba
+import yaffjit as yj
+
+
+def worth(items):
+    total = 0.0
+    for item in items:
+        if item.kind == "violin" and item.title.startswith("new"):
+            total += item.by_name.get("size", 1.0)
+        for part in item.parts:
+            if part.name != item.kind:
+                total += part.price
+    return total
+
+
+Item = yj.load_schema(sys.argv[1])["items.Item"]
+parts = [{"name": "bow", "price": 2.0}, {"name": "violin", "price": 8.0}]
+content = {"kind": "violin", "title": "new", "by_name": {"size": 0.5}, "parts": parts}
+items = yj.records(Item, [Item.encode(content)])
+start = time.perf_counter()
+result = numba.njit(worth)(items)
+seconds = time.perf_counter() - start
+assert result == worth([row.to_message() for row in items]) == 2.5
+print(seconds)
+'''
+
 
 def races(quick: bool) -> Iterator[Race]:
     with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as name:
@@ -72,7 +104,30 @@ def races(quick: bool) -> Iterator[Race]:
             checked=False,
             repetitions=3 if quick else 7,
         )
+        yield cold(folder, quick)
         yield second_process(folder, narrow, quick)
+
+
+def cold(folder: Path, quick: bool) -> Race:
+    """Processes that compile a function, with nothing compiled before and nothing kept on disk."""
+    script = folder / "cold.py"
+    script.write_text(COLD_SCRIPT)
+    schema = str(Path(__file__).with_name("items.proto"))
+
+    def call() -> float:
+        with tempfile.TemporaryDirectory(dir=folder) as empty:
+            return float(process([str(script), schema], Path(empty))())
+
+    return Race(
+        "compiling a function with text, a map and repeated messages, cold",
+        1,
+        {"yaffjit": call},
+        [Bar("yaffjit", seconds=1.5)],
+        unit="ms to compile",
+        checked=False,
+        repetitions=3 if quick else 7,
+        reported=True,
+    )
 
 
 def few_records(folder: Path, fields: int) -> Any:

@@ -6,6 +6,8 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +64,24 @@ class Reader:
             return out
 
         return call
+
+    def items(self, name: str, data: NDArray[np.uint8], offsets: NDArray[np.int64], *more: Any) -> Any:
+        """A function without arguments that calls one of those for items.proto.
+
+        Args:
+            more: what it takes besides: integers, and arrays or addresses as `ctypes.c_void_p`.
+        """
+        function = getattr(self._library, name)
+        function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *map(_c_type, more)]
+        function.restype = ctypes.c_int64 if name in ("count_violins", "hash_titles") else ctypes.c_double
+        return partial(function, data.ctypes.data, offsets.ctypes.data, *more)
+
+
+def _c_type(value: Any) -> Any:
+    return ctypes.c_int64 if isinstance(value, int) else ctypes.c_void_p
+
+
+def hash_function() -> ctypes.c_void_p:
+    """The address of CPython's hash of bytes in this process."""
+    name = "_Py_HashBytes" if sys.version_info < (3, 14) else "Py_HashBuffer"
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)

@@ -1,6 +1,7 @@
 /* The reading algorithm of yaffjit's jitted getters in plain C: what a compiled program would do with the same bytes.
 
-   Source: docs/format.md. Requires: well-formed buffers of the message types of tree.proto.
+   Source: docs/format.md. Requires: well-formed buffers of the message types of tree.proto, and from `text` on of
+   items.proto; keys of maps ascend.
    The chain root.mid.leaf is read again at each use, as C++ code with getters does; the `hoisted` functions read it once. */
 
 #include <stddef.h>
@@ -91,4 +92,126 @@ void store_hoisted(const uint8_t *data, const int64_t *offsets, int64_t count, u
         out[7] = number(leaf, 8);
         out[8] = number(leaf, 9);
     }
+}
+
+/* items.proto: each field but the last has a slot of four bytes. */
+
+enum { KIND = 1, TITLE = 2, BY_ID = 3, BY_NAME = 4, NAMES = 5, WANTED_NAME = 7, WANTED_ID = 8 };
+enum { FEW = 32, ID_PAIR = 16, NAME_PAIR = 12 };
+
+typedef struct { const uint8_t *bytes; uint32_t size; } text;
+typedef int64_t (*hash_function)(const void *bytes, ptrdiff_t size);
+
+static inline const uint8_t *object(const uint8_t *message, uint32_t id) {
+    const uint8_t *slot = field(message, id, (id - 1) * 4);
+    if (slot == NULL) return NULL;
+    uint32_t offset = load32(slot);
+    return offset ? message + offset : NULL;
+}
+
+static inline text text_at(const uint8_t *p) {
+    text none = { NULL, 0 };
+    if (p == NULL) return none;
+    text found = { p + 4, load32(p) };
+    return found;
+}
+
+static inline int same(text a, text b) { return a.size == b.size && memcmp(a.bytes, b.bytes, a.size) == 0; }
+
+static inline int less(text a, text b) {
+    int order = memcmp(a.bytes, b.bytes, a.size < b.size ? a.size : b.size);
+    return order ? order < 0 : a.size < b.size;
+}
+
+static inline int64_t id_at(const uint8_t *pair) { return (int64_t)load64(pair); }
+static inline text name_at(const uint8_t *pair) { return text_at(pair + load32(pair)); }
+static inline double number_at(const uint8_t *p) { double v; memcpy(&v, p, sizeof v); return v; }
+
+/* Up to FEW pairs are compared one by one, more by halving, as yaffjit does. */
+static double by_id(const uint8_t *map, int64_t key) {
+    uint32_t count = map ? load32(map) : 0;
+    const uint8_t *low = map + 4;
+    if (count <= FEW) {
+        for (uint32_t i = 0; i < count; i++, low += ID_PAIR)
+            if (id_at(low) == key) return number_at(low + 8);
+        return 0.0;
+    }
+    for (uint32_t left = count; left > 1;) {
+        uint32_t half = left / 2;
+        low = key < id_at(low + half * ID_PAIR) ? low : low + half * ID_PAIR;
+        left -= half;
+    }
+    return id_at(low) == key ? number_at(low + 8) : 0.0;
+}
+
+static double by_name(const uint8_t *map, text key) {
+    uint32_t count = map ? load32(map) : 0;
+    const uint8_t *low = map + 4;
+    if (count <= FEW) {
+        for (uint32_t i = 0; i < count; i++, low += NAME_PAIR)
+            if (same(name_at(low), key)) return number_at(low + 4);
+        return 0.0;
+    }
+    for (uint32_t left = count; left > 1;) {
+        uint32_t half = left / 2;
+        low = less(key, name_at(low + half * NAME_PAIR)) ? low : low + half * NAME_PAIR;
+        left -= half;
+    }
+    return same(name_at(low), key) ? number_at(low + 4) : 0.0;
+}
+
+/* Many look-ups in one map. */
+double ids_in_one(const uint8_t *data, const int64_t *offsets, const int64_t *keys, int64_t count) {
+    const uint8_t *item = root(data, offsets, 0);
+    double total = 0.0;
+    for (int64_t i = 0; i < count; i++) total += by_id(object(item, BY_ID), keys[i]);
+    return total;
+}
+
+double names_in_one(const uint8_t *data, const int64_t *offsets) {
+    const uint8_t *item = root(data, offsets, 0), *names = object(item, NAMES);
+    uint32_t count = names ? load32(names) : 0;
+    double total = 0.0;
+    for (uint32_t i = 0; i < count; i++)
+        total += by_name(object(item, BY_NAME), text_at(names + 4 + load32(names + 4 + 4 * i)));
+    return total;
+}
+
+/* One look-up in each of many maps. */
+double id_in_each(const uint8_t *data, const int64_t *offsets, int64_t count) {
+    double total = 0.0;
+    for (int64_t row = 0; row < count; row++) {
+        const uint8_t *item = root(data, offsets, row), *wanted = field(item, WANTED_ID, (WANTED_ID - 1) * 4);
+        total += by_id(object(item, BY_ID), wanted ? id_at(wanted) : 0);
+    }
+    return total;
+}
+
+double name_in_each(const uint8_t *data, const int64_t *offsets, int64_t count) {
+    double total = 0.0;
+    for (int64_t row = 0; row < count; row++) {
+        const uint8_t *item = root(data, offsets, row);
+        total += by_name(object(item, BY_NAME), text_at(object(item, WANTED_NAME)));
+    }
+    return total;
+}
+
+int64_t count_violins(const uint8_t *data, const int64_t *offsets, int64_t count) {
+    text violin = { (const uint8_t *)"violin", 6 };
+    int64_t found = 0;
+    for (int64_t row = 0; row < count; row++) found += same(text_at(object(root(data, offsets, row), KIND)), violin);
+    return found;
+}
+
+/* Python's hash of text that is ASCII; `hash` is CPython's own function for bytes. */
+int64_t hash_titles(const uint8_t *data, const int64_t *offsets, int64_t count, hash_function hash) {
+    int64_t mixed = 0;
+    for (int64_t row = 0; row < count; row++) {
+        text title = text_at(object(root(data, offsets, row), TITLE));
+        uint8_t high = 0;
+        for (uint32_t i = 0; i < title.size; i++) high |= title.bytes[i];
+        if (high & 0x80) return -1; /* would have to be decoded */
+        mixed ^= hash(title.bytes, title.size);
+    }
+    return mixed;
 }

@@ -18,19 +18,23 @@ LEAST_REPETITIONS = 3
 
 @dataclass(frozen=True)
 class Bar:
-    """What a contender may take beside another one.
+    """What a contender may take beside another one, or by itself.
 
-    One of three: ``at_most`` times as long, ``at_least`` times faster, ``seconds_more`` at most.
+    One of four: ``at_most`` times as long, ``at_least`` times faster, ``seconds_more`` at most;
+    or ``seconds`` at most, without another one.
     """
 
     name: str
-    base: str
+    base: str = ""
     at_most: float | None = None
     at_least: float | None = None
     seconds_more: float | None = None
+    seconds: float | None = None
 
     def measured(self, seconds: Mapping[str, list[float]]) -> float:
-        """The median over repetitions of the ratio, or difference, within one repetition."""
+        """The median over repetitions of the ratio, or difference, in a repetition; or of the seconds."""
+        if self.seconds is not None:
+            return statistics.median(seconds[self.name])
         pairs = list(zip(seconds[self.name], seconds[self.base], strict=True))
         if self.seconds_more is not None:
             return statistics.median(own - other for own, other in pairs)
@@ -41,12 +45,13 @@ class Bar:
     def holds(self, measured: float) -> bool:
         if self.at_least is not None:
             return measured >= self.at_least
-        limit = self.seconds_more if self.at_most is None else self.at_most
-        assert limit is not None
-        return measured <= limit
+        limits = [limit for limit in (self.at_most, self.seconds_more, self.seconds) if limit is not None]
+        return all(measured <= limit for limit in limits)
 
     def show(self, measured: float) -> tuple[str, str]:
         """The bar and what was measured, as text."""
+        if self.seconds is not None:
+            return f"at most {duration(self.seconds)}", duration(measured)
         if self.seconds_more is not None:
             return f"at most {self.seconds_more:g} s more", f"{measured:.3f} s more"
         if self.at_least is not None:
@@ -65,6 +70,7 @@ class Race:
     unit: str = "ns an object"
     checked: bool = True  # False where the results aren't comparable, as compile times
     repetitions: int | None = None
+    reported: bool = False  # each call returns the seconds that count, and is made once a repetition
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,9 @@ class Result:
 
 def run(race: Race, repetitions: int) -> Result:
     """Check that all contenders agree, then time them in turn, in alternating order."""
+    if race.reported:
+        times = range(race.repetitions or LEAST_REPETITIONS)
+        return Result(race, {name: [work() for _ in times] for name, work in race.contenders.items()})
     if race.checked:
         check_equal(race)
     calls = {}
@@ -113,6 +122,14 @@ def same(result: Any, expected: Any) -> bool:
     if isinstance(result, (tuple, list)) and isinstance(expected, (tuple, list)):
         return len(result) == len(expected) and all(map(same, result, expected))
     return bool(np.array_equal(np.asarray(result), np.asarray(expected)))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text in the unit that fits: ns, us, ms or s."""
+    for unit, scale in (("ns", 1e9), ("us", 1e6), ("ms", 1e3)):
+        if seconds * scale < 100.0:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def _sample(work: Callable[[], Any], calls: int) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -11,9 +13,10 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import banners, columns, getters
-from benchmarks.timing import Bar, Race, check_equal, run
+from benchmarks import banners, columns, compile, getters, items, native, report
+from benchmarks.timing import Bar, Race, check_equal, duration, run
 
+HAS_COMPILER = shutil.which("cc") is not None  # without one test_suite_runs tests the error
 SECONDS = {"ours": [1.0, 2.0, 6.0], "theirs": [2.0, 8.0, 3.0]}
 
 
@@ -26,6 +29,8 @@ SECONDS = {"ours": [1.0, 2.0, 6.0], "theirs": [2.0, 8.0, 3.0]}
         (Bar("ours", "theirs", at_least=3.0), 2.0, False, ("at least 3x faster", "2.0x faster")),
         (Bar("ours", "theirs", seconds_more=0.1), -1.0, True, ("at most 0.1 s more", "-1.000 s more")),
         (Bar("theirs", "ours", seconds_more=0.1), 1.0, False, ("at most 0.1 s more", "1.000 s more")),
+        (Bar("ours", seconds=2.0), 2.0, True, ("at most 2 s", "2 s")),
+        (Bar("ours", seconds=8e-7), 2.0, False, ("at most 0.8 us", "2 s")),
     ],
 )
 def test_bars_compare_within_a_repetition(
@@ -55,7 +60,7 @@ def test_unequal_results_stop_a_race() -> None:
         check_equal(race)
 
 
-@pytest.mark.parametrize("suite", ["getters", "columns", "views", "repeated"])
+@pytest.mark.parametrize("suite", ["getters", "columns", "views", "repeated", "items", "calls"])
 def test_suite_runs(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,15 +68,132 @@ def test_suite_runs(
     monkeypatch.setattr(getters, "QUICK_ROWS", 100)
     monkeypatch.setattr(columns, "QUICK_ROWS", 300)
     monkeypatch.setattr(banners, "DISTINCT", 100)
-    report = tmp_path / "report.json"
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--only", suite, "--json", str(report)])
+    monkeypatch.setattr(items, "MANY", 40)
+    file = tmp_path / "report.json"
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--only", suite, "--json", str(file)])
     if shutil.which("cc") is None:
         with pytest.raises(SystemExit, match="a C compiler is needed"):
             program.main()
         return
     program.main()  # bars are checked by hand, never by a timed test
     printed = capsys.readouterr().out
-    written = json.loads(report.read_text())
+    written = json.loads(file.read_text())
     assert written["environment"]["numba"] in printed
     assert all(race["name"] in printed for race in written["races"])
     assert any(race["bars"] for race in written["races"])
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--from", str(file)])
+    program.main()
+    assert printed.endswith(capsys.readouterr().out)
+
+
+def test_a_race_whose_calls_report_their_seconds() -> None:
+    times = iter([3.0, 1.0, 2.0])
+    result = run(Race("r", 1, {"a": lambda: next(times)}, reported=True, repetitions=3), repetitions=9)
+    assert result.seconds == {"a": [3.0, 1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(4.25e-9, "4.25 ns"), (4e-7, "0.4 us"), (0.0153, "15.3 ms"), (1.5, "1.5 s")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+# ---- the tables of the pages ----
+
+MEASURED = {
+    "quick": False,
+    "environment": {"cpu": "a CPU", "compiler": "gcc -O3", "python": "3.13.0", "numba": "0.68"},
+    "races": [
+        {
+            "name": "the hash of a text",
+            "objects": 10,
+            "seconds": {"yaffjit": [2e-8, 3e-8], "C": [1e-8, 2e-8]},
+            "bars": [
+                {"name": "yaffjit", "base": "C", "limit": "at most 3x", "shown": "1.75x", "holds": True}
+            ],
+        },
+        {
+            "name": "another race of 20 rows",
+            "objects": 1,
+            "seconds": {"yaffjit": [1.0]},
+            "bars": [
+                {"name": "yaffjit", "base": "", "limit": "at most 2 s", "shown": "1 s", "holds": True},
+                {"name": "yaffjit", "base": "", "limit": "at most 0.5 s", "shown": "1 s", "holds": False},
+            ],
+        },
+    ],
+}
+HEAD = """\
+a CPU; gcc -O3; python 3.13.0, numba 0.68.
+
+| what | yaffjit | time | beside | time | bar | measured | met |
+|---|---|--:|---|--:|---|--:|---|
+| the hash of a text | yaffjit | 2 ns | C | 1 ns | at most 3x | 1.75x | yes |
+"""
+MET = "| another race of 20 rows | yaffjit | 1 s |  |  | at most 2 s | 1 s | yes |\n"
+MISSED = "| another race of 20 rows | yaffjit | 1 s |  |  | at most 0.5 s | 1 s | **no** |\n"
+
+
+def test_tables_have_each_bar_and_the_readme_what_was_missed(tmp_path: Path) -> None:
+    assert report.table(MEASURED) == HEAD + MET + MISSED
+    assert report.table(MEASURED, of_readme=True) == HEAD + MISSED
+    quick = report.table({**MEASURED, "quick": True}).splitlines()[0]
+    assert quick == "a CPU; gcc -O3; python 3.13.0, numba 0.68. A quick run: fewer rows and repetitions."
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.START}old\n{report.END}after\n")
+    for _ in range(2):
+        report.write(MEASURED, [(page, True)])
+        assert page.read_text() == f"before\n{report.START}\n{HEAD}{MISSED}\n{report.END}after\n"
+    page.write_text("nothing")
+    with pytest.raises(SystemExit, match="has no lines <!-- measured --> and <!-- /measured -->"):
+        report.write(MEASURED, [(page, True)])
+
+
+def test_pages_name_races_and_bars_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not HAS_COMPILER:
+        return
+    monkeypatch.setattr(getters, "HOT_ROWS", 50)
+    monkeypatch.setattr(getters, "QUICK_ROWS", 100)
+    monkeypatch.setattr(columns, "QUICK_ROWS", 300)
+    monkeypatch.setattr(banners, "DISTINCT", 100)
+    monkeypatch.setattr(compile, "process", lambda arguments, folder: lambda: "")
+    known = {("five columns into ready arrays", "extra memory")}
+    for suite in program.SUITES.values():
+        known |= {(report.without_numbers(race.name), bar.name) for race in suite(True) for bar in race.bars}
+    names = {name for name, _ in known}
+    assert set(report.README_RACES) <= names
+    for page, _ in program.PAGES:
+        section = page.read_text().partition(report.START)[2].partition(report.END)[0]
+        rows = re.findall(r"^\| (.*?) \| (.*?) \| .* (?:yes|\*\*no\*\*) \|$", section, re.MULTILINE)
+        assert rows and {(report.without_numbers(name), bar) for name, bar in rows} <= known
+
+
+# ---- the C program ----
+
+
+def test_c_finds_what_protobuf_finds(tmp_path: Path) -> None:
+    if not HAS_COMPILER:
+        return
+    reader = native.Reader(tmp_path)
+    for pairs in (1, items.FEW, 33, 100):
+        made = items.with_maps(30, pairs, lookups=20)
+        for function in (items.id_in_each, items.name_in_each):
+            in_c = reader.items(function.__name__, made.data, made.offsets, 30)
+            assert in_c() == function.py_func(made.messages) > 0.0
+        assert reader.items("names_in_one", made.data, made.offsets)() == items.names_in_one.py_func(
+            made.messages
+        )
+        keys = np.array([*made.messages[0].by_id, -1, 1])
+        in_c = reader.items(
+            "ids_in_one", made.data, made.offsets, ctypes.c_void_p(keys.ctypes.data), len(keys)
+        )
+        assert in_c() == items.ids_in_one.py_func(made.messages, keys.tolist())
+    made = items.with_text(50)
+    assert (
+        reader.items("count_violins", made.data, made.offsets, 50)()
+        == items.count_violins.py_func(made.messages)
+        > 0
+    )
+    hashes = reader.items("hash_titles", made.data, made.offsets, 50, native.hash_function())
+    assert hashes() == items.hash_titles.py_func(made.messages)
