@@ -6,7 +6,6 @@ take values of ours are treated like this; what numba does for others is its own
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,9 +13,7 @@ from numba.core import sigutils, types
 from numba.core.caching import FunctionCache
 
 from yaffjit.jit.keys import KeyedType
-
-_load = FunctionCache.load_overload
-_save = FunctionCache.save_overload
+from yaffjit.kernels.cached import lenient
 
 
 def _takes_ours(sig: Any) -> bool:
@@ -31,25 +28,6 @@ def _is_ours(typ: Any) -> bool:
     return isinstance(typ, KeyedType) or any(map(_is_ours, parts))
 
 
-def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:
-    try:
-        return _load(self, sig, target_context)
-    except Exception:
-        if not _takes_ours(sig):
-            raise
-        # Emptied, so that what is compiled now can be saved, and the next process finds it.
-        with contextlib.suppress(Exception):
-            self.flush()
-        return None
-
-
-def _save_overload(self: Any, sig: Any, data: Any) -> None:
-    try:
-        _save(self, sig, data)
-    except Exception:
-        if not _takes_ours(sig):
-            raise
-
-
-FunctionCache.load_overload = _load_overload
-FunctionCache.save_overload = _save_overload
+FunctionCache.load_overload, FunctionCache.save_overload = lenient(
+    FunctionCache.load_overload, FunctionCache.save_overload, _takes_ours
+)

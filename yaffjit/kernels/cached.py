@@ -15,27 +15,50 @@ from numba.core.caching import FunctionCache
 from yaffjit.kernels.sources import KERNEL_PACKAGES, hash_of_sources
 
 
-class _LenientCache(FunctionCache):
-    """Numba's cache of a function, where an error means that there's nothing in it.
+Method = Callable[[Any, Any, Any], Any]
 
-    What is in it is of the same sources of ours: numba itself looks only at the file of the function.
+
+def lenient(load: Method, save: Method, concerns: Callable[[Any], bool]) -> tuple[Method, Method]:
+    """Methods ``load_overload`` and ``save_overload`` of a cache, to which an error means that it's empty.
+
+    Args:
+        load, save: the cache's own.
+        concerns: whether a signature is to be treated like this; for others errors are raised.
     """
 
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), hash_of_sources(KERNEL_PACKAGES))
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self: Any, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            return load(self, sig, target_context)
         except Exception:
+            if not concerns(sig):
+                raise
             # Emptied, so that what is compiled now can be saved, and the next process finds it.
             with contextlib.suppress(Exception):
                 self.flush()
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with contextlib.suppress(Exception):
-            super().save_overload(sig, data)
+    def save_overload(self: Any, sig: Any, data: Any) -> None:
+        try:
+            save(self, sig, data)
+        except Exception:
+            if not concerns(sig):
+                raise
+
+    return load_overload, save_overload
+
+
+class _LenientCache(FunctionCache):
+    """Numba's cache of a function of ours.
+
+    What is in it is of the same sources of ours: numba itself looks only at the file of the function.
+    """
+
+    load_overload, save_overload = lenient(
+        FunctionCache.load_overload, FunctionCache.save_overload, lambda sig: True
+    )
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), hash_of_sources(KERNEL_PACKAGES))
 
 
 def cached(function: Callable[..., Any], nogil: bool = False) -> Any:

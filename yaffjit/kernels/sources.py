@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # What decides about kernels and about getters.
 KERNEL_PACKAGES = ("yaffjit.kernels", "yaffjit.plan")
-GETTER_PACKAGES = ("yaffjit.jit", "yaffjit.plan")
+GETTER_PACKAGES = ("yaffjit.jit", *KERNEL_PACKAGES)
 
 
 @functools.cache
