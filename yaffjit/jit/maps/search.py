@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from yaffjit.jit.emit.outline import I1, I8, I32, I64, NULL, POINTER, Body, call_outlined
-from yaffjit.jit.maps.compare import bytes_equal, compare_bytes, compare_unicode
+from yaffjit.jit.text.compare import equal, order, order_of_points
 from yaffjit.plan.model import MessagePlan
 
 # Up to this many pairs are compared one by one: about as fast as halving, whose turns can't be predicted.
@@ -228,8 +228,8 @@ def _equal(body: Body, pairs: Pairs, key: Key, given: Key) -> ir.Value:
     if pairs.key_kind != "text":
         return b.icmp_unsigned("==", key[0], given[0])
     if len(given) == 2:
-        return bytes_equal(b, key, given, body.frozen)
-    return b.icmp_signed("==", compare_unicode(b, key, given, body.frozen), I32(0))
+        return equal(b, key, given, body.frozen)
+    return b.icmp_signed("==", order_of_points(b, key, given), I64(0))
 
 
 def _less(body: Body, pairs: Pairs, a: Key, b: Key) -> ir.Value:
@@ -240,5 +240,5 @@ def _less(body: Body, pairs: Pairs, a: Key, b: Key) -> ir.Value:
     if pairs.key_kind != "text":
         return builder.icmp_unsigned("<", a[0], b[0])
     if len(a) == 2:
-        return builder.icmp_signed("<", compare_bytes(builder, a, b, body.frozen), I32(0))
-    return builder.icmp_signed(">", compare_unicode(builder, b, a, body.frozen), I32(0))
+        return builder.icmp_signed("<", order(builder, a, b, body.frozen), I64(0))
+    return builder.icmp_signed(">", order_of_points(builder, b, a), I64(0))

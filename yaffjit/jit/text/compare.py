@@ -6,6 +6,7 @@ The order of code points is the order of the bytes of UTF-8, so nothing is decod
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -14,7 +15,16 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import Signature, signature
 
 from yaffjit.jit.emit.outline import I1, I8, I16, I32, I64, POINTER, Body, call_outlined
-from yaffjit.jit.text.rules import bare, bytes_operand, is_bytes, is_text, members, text_operand, typed
+from yaffjit.jit.text.rules import (
+    are_frozen,
+    bare,
+    bytes_operand,
+    is_bytes,
+    is_text,
+    members,
+    text_operand,
+    typed,
+)
 from yaffjit.jit.text.type import BytesType, TextType
 
 _SIGNS = {
@@ -25,7 +35,8 @@ _SIGNS = {
     operator.gt: ">",
     operator.ge: ">=",
 }
-Parts = tuple[ir.Value, ir.Value]  # pointer, number of bytes
+Parts = Sequence[ir.Value]  # pointer, number of bytes
+CodePoints = Sequence[ir.Value]  # pointer, number of code points, bytes of each (an i32)
 
 
 def memory_compare(b: ir.IRBuilder, first: ir.Value, second: ir.Value, nbytes: ir.Value) -> ir.Value:
@@ -34,8 +45,8 @@ def memory_compare(b: ir.IRBuilder, first: ir.Value, second: ir.Value, nbytes: i
     return b.call(cgutils.get_or_insert_function(b.module, signature, "memcmp"), [first, second, nbytes])
 
 
-def equal(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
-    """Whether two pieces of bytes are the same, as an i1."""
+def equal(builder: ir.IRBuilder, first: Parts, second: Parts, frozen: bool) -> ir.Value:
+    """Whether two pieces of bytes are the same, as an i1; frozen: neither changes while the caller runs."""
 
     def emit(body: Body) -> None:
         b = body.builder
@@ -43,11 +54,15 @@ def equal(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
         body.return_unless(b.icmp_unsigned("==", nbytes, other_nbytes), I1(0))
         b.ret(b.icmp_signed("==", memory_compare(b, first, second, other_nbytes), I32(0)))
 
-    return call_outlined(builder, "text.equal", "", I1, [*first, *second], emit, frozen=True)
+    return call_outlined(builder, "text.equal", "", I1, [*first, *second], emit, frozen)
 
 
-def order(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
-    """Below, at or above 0 as the first piece of bytes comes before, is, or comes after the second."""
+def order(builder: ir.IRBuilder, first: Parts, second: Parts, frozen: bool) -> ir.Value:
+    """Below, at or above 0 (an i64) as the first piece of bytes comes before, is, or comes after the second.
+
+    Args:
+        frozen: neither changes while the caller runs.
+    """
 
     def emit(body: Body) -> None:
         b = body.builder
@@ -57,24 +72,36 @@ def order(builder: ir.IRBuilder, first: Parts, second: Parts) -> ir.Value:
         by_length = b.sub(nbytes, other_nbytes)
         b.ret(b.select(b.icmp_signed("!=", by_bytes, I64(0)), by_bytes, by_length))
 
-    return call_outlined(builder, "text.order", "", I64, [*first, *second], emit, frozen=True)
+    return call_outlined(builder, "text.order", "", I64, [*first, *second], emit, frozen)
 
 
 def _order_of_string(builder: ir.IRBuilder, text: Parts, string: Any) -> ir.Value:
-    """As `order`, of a text and one of numba's strings: this one is encoded on the way."""
+    """As `order`, of a text and one of numba's strings."""
 
     def emit(body: Body) -> None:
         b = body.builder
         text, nbytes, data, length, kind, ascii = body.args
         with b.if_then(b.icmp_unsigned("!=", ascii, I32(0)), likely=True):
-            b.ret(order(b, (text, nbytes), (data, length)))
+            b.ret(order(b, (text, nbytes), (data, length), frozen=False))
+        b.ret(order_of_points(b, (text, nbytes), (data, length, kind)))
+
+    args = [*text, string.data, string.length, string.kind, string.is_ascii]
+    return call_outlined(builder, "text.order_of_string", "", I64, args, emit, frozen=False, inline=False)
+
+
+def order_of_points(builder: ir.IRBuilder, text: Parts, points: CodePoints) -> ir.Value:
+    """As `order`, of a text and code points, which are encoded on the way and may change."""
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        _, nbytes, data, length, kind = body.args
         at = cgutils.alloca_once_value(b, I64(0))
         with cgutils.for_range(b, length) as characters:
             _compare_character(body, at, character(body, data, kind, characters.index))
         b.ret(b.sub(nbytes, b.load(at)))
 
-    args = [*text, string.data, string.length, string.kind, string.is_ascii]
-    return call_outlined(builder, "text.order_of_string", "", I64, args, emit, frozen=False, inline=False)
+    args = [*text, *points]
+    return call_outlined(builder, "text.order_of_points", "", I64, args, emit, frozen=False, inline=False)
 
 
 def character(body: Body, data: ir.Value, kind: ir.Value, index: ir.Value) -> ir.Value:
@@ -128,10 +155,11 @@ def compare_texts(context: Any, builder: ir.IRBuilder, operator: Any, argtypes: 
 
 def _compare_bytes(context: Any, builder: ir.IRBuilder, function: Any, argtypes: Any, args: Any) -> ir.Value:
     first, second = (members(context, builder, t, v) for t, v in zip(argtypes, args, strict=True))
+    frozen = are_frozen(argtypes)
     if function in (operator.eq, operator.ne):
-        same = equal(builder, first, second)
+        same = equal(builder, first, second, frozen)
         return same if function is operator.eq else builder.not_(same)
-    return builder.icmp_signed(_SIGNS[function], order(builder, first, second), I64(0))
+    return builder.icmp_signed(_SIGNS[function], order(builder, first, second, frozen), I64(0))
 
 
 def _may_be_bytes(typ: types.Type) -> bool:
@@ -267,7 +295,7 @@ def _register_extreme(function: Any, sign: str) -> None:
         best = args[0]
         for value in args[1:]:
             first, second = (members(context, builder, typ, v) for v in (value, best))
-            better = builder.icmp_signed(sign, order(builder, first, second), I64(0))
+            better = builder.icmp_signed(sign, order(builder, first, second, are_frozen([typ])), I64(0))
             best = builder.select(better, value, best)
         return best
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from llvmlite import ir
@@ -67,6 +67,11 @@ def members(context: Any, builder: ir.IRBuilder, typ: types.Type, value: ir.Valu
         return native.pointer, native.nbytes
     array = context.make_array(typ)(context, builder, value)
     return builder.bitcast(array.data, POINTER), array.nitems
+
+
+def are_frozen(argtypes: Iterable[types.Type]) -> bool:
+    """Whether the bytes of values never change: numba's own may have been written by the same function."""
+    return all(isinstance(typ, TextLikeType) for typ in argtypes)
 
 
 def raise_if(

@@ -26,13 +26,22 @@ from yaffjit.jit.text import utf8
 from yaffjit.jit.text.compare import Parts, equal, memory_compare
 from yaffjit.jit.text.decode import count_points
 from yaffjit.jit.text.keep import kept_type
-from yaffjit.jit.text.rules import bytes_operand, is_bytes, is_text, members, raise_if, text_operand, typed
+from yaffjit.jit.text.rules import (
+    are_frozen,
+    bytes_operand,
+    is_bytes,
+    is_text,
+    members,
+    raise_if,
+    text_operand,
+    typed,
+)
 from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, text_type
 
 # ---- pieces of bytes in pieces of bytes ----
 
 
-def find(builder: ir.IRBuilder, whole: Parts, part: Parts) -> ir.Value:
+def find(builder: ir.IRBuilder, whole: Parts, part: Parts, frozen: bool) -> ir.Value:
     """Where a piece of bytes first begins in another, as an i64; -1 if it's not there."""
 
     def emit(body: Body) -> None:
@@ -60,10 +69,10 @@ def find(builder: ir.IRBuilder, whole: Parts, part: Parts) -> ir.Value:
         b.store(behind, position)
         b.branch(loop)
 
-    return call_outlined(builder, "bytes.find", "", I64, [*whole, *part], emit, frozen=True, inline=False)
+    return call_outlined(builder, "bytes.find", "", I64, [*whole, *part], emit, frozen, inline=False)
 
 
-def find_last(builder: ir.IRBuilder, whole: Parts, part: Parts) -> ir.Value:
+def find_last(builder: ir.IRBuilder, whole: Parts, part: Parts, frozen: bool) -> ir.Value:
     """Where a piece of bytes last begins in another, as an i64; -1 if it's not there."""
 
     def emit(body: Body) -> None:
@@ -80,10 +89,10 @@ def find_last(builder: ir.IRBuilder, whole: Parts, part: Parts) -> ir.Value:
         b.store(b.sub(at, I64(1)), position)
         b.branch(loop)
 
-    return call_outlined(builder, "bytes.rfind", "", I64, [*whole, *part], emit, frozen=True, inline=False)
+    return call_outlined(builder, "bytes.rfind", "", I64, [*whole, *part], emit, frozen, inline=False)
 
 
-def occurrences(builder: ir.IRBuilder, whole: Parts, part: Parts) -> ir.Value:
+def occurrences(builder: ir.IRBuilder, whole: Parts, part: Parts, frozen: bool) -> ir.Value:
     """How often a piece that isn't empty is in another, without overlaps, as an i64."""
 
     def emit(body: Body) -> None:
@@ -94,16 +103,16 @@ def occurrences(builder: ir.IRBuilder, whole: Parts, part: Parts) -> ir.Value:
         b.branch(loop)
         b.position_at_end(loop)
         at = b.load(position)
-        found = find(b, (body.at(whole, at), b.sub(nbytes, at)), (part, part_nbytes))
+        found = find(b, (body.at(whole, at), b.sub(nbytes, at)), (part, part_nbytes), frozen)
         body.return_unless(b.icmp_signed(">=", found, I64(0)), b.load(count))
         b.store(b.add(b.load(count), I64(1)), count)
         b.store(b.add(at, b.add(found, part_nbytes)), position)
         b.branch(loop)
 
-    return call_outlined(builder, "bytes.count", "", I64, [*whole, *part], emit, frozen=True, inline=False)
+    return call_outlined(builder, "bytes.count", "", I64, [*whole, *part], emit, frozen, inline=False)
 
 
-def _begins(builder: ir.IRBuilder, whole: Parts, part: Parts, at_end: bool) -> ir.Value:
+def _begins(builder: ir.IRBuilder, whole: Parts, part: Parts, at_end: bool, frozen: bool) -> ir.Value:
     """Whether a piece of bytes begins, or ends, with another, as an i1."""
 
     def emit(body: Body) -> None:
@@ -111,9 +120,9 @@ def _begins(builder: ir.IRBuilder, whole: Parts, part: Parts, at_end: bool) -> i
         whole, nbytes, part, part_nbytes = body.args
         body.return_unless(b.icmp_unsigned("<=", part_nbytes, nbytes), I1(0))
         start = body.at(whole, b.sub(nbytes, part_nbytes)) if at_end else whole
-        b.ret(equal(b, (start, part_nbytes), (part, part_nbytes)))
+        b.ret(equal(b, (start, part_nbytes), (part, part_nbytes), frozen))
 
-    return call_outlined(builder, "bytes.begins", at_end, I1, [*whole, *part], emit, frozen=True)
+    return call_outlined(builder, "bytes.begins", at_end, I1, [*whole, *part], emit, frozen)
 
 
 # ---- methods ----
@@ -131,10 +140,10 @@ def _position(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any, sea
     owner, part = argtypes
     whole, other = (members(context, builder, t, v) for t, v in zip((owner, part), args, strict=True))
     if isinstance(owner, BytesType):
-        return search(builder, whole, other)
+        return search(builder, whole, other, are_frozen(argtypes))
     count = _checked(context, builder, owner, args[0])
     _checked(context, builder, part, args[1])
-    found = search(builder, whole, other)
+    found = search(builder, whole, other, frozen=True)
     result = cgutils.alloca_once_value(builder, found)
     wide = builder.icmp_signed("!=", count, whole[1])
     with builder.if_then(builder.and_(wide, builder.icmp_signed(">", found, I64(0)))):
@@ -172,7 +181,7 @@ def _emit_count(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any) -
         _checked(context, builder, argtypes[1], args[1])
     result = cgutils.alloca_once_value(builder, builder.add(length, I64(1)))
     with builder.if_then(builder.icmp_unsigned("!=", part[1], I64(0)), likely=True):
-        builder.store(occurrences(builder, whole, part), result)
+        builder.store(occurrences(builder, whole, part, are_frozen(argtypes)), result)
     return builder.load(result)
 
 
@@ -181,12 +190,14 @@ def _emit_begins(at_end: bool) -> Any:
         owner, part = argtypes
         whole = members(context, builder, owner, args[0])
         if not isinstance(part, types.BaseTuple):
-            return _begins(builder, whole, members(context, builder, part, args[1]), at_end)
+            one = members(context, builder, part, args[1])
+            return _begins(builder, whole, one, at_end, are_frozen(argtypes))
         found: ir.Value = I1(0)
         for i, typ in enumerate(part):
             one = _operand(owner, typ)
             value = context.cast(builder, builder.extract_value(args[1], i), typ, one)
-            found = builder.or_(found, _begins(builder, whole, members(context, builder, one, value), at_end))
+            begins = _begins(builder, whole, members(context, builder, one, value), at_end, are_frozen([one]))
+            found = builder.or_(found, begins)
         return found
 
     return emit
@@ -276,7 +287,7 @@ typed(operator.contains, _contains)
 @lower_builtin(operator.contains, types.Bytes, BytesType)
 def _is_in(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     whole, part = (members(context, builder, t, v) for t, v in zip(sig.args, args, strict=True))
-    return builder.icmp_signed(">=", find(builder, whole, part), I64(0))
+    return builder.icmp_signed(">=", find(builder, whole, part, are_frozen(sig.args)), I64(0))
 
 
 @lower_builtin(operator.contains, BytesType, types.Integer)
