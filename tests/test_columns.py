@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 import sys
 from pathlib import Path
@@ -369,6 +370,31 @@ def test_pandas(recs: Records, cols: columns_module.Columns, monkeypatch: Any) -
     with pytest.raises(ImportError) as caught:
         cols.to_pandas()
     assert str(caught.value) == "to_pandas needs pandas: pip install pandas"
+
+
+def test_an_unknown_column(cols: columns_module.Columns) -> None:
+    with pytest.raises(KeyError) as caught:
+        cols["idd"]
+    assert caught.value.args == ("no column 'idd' (did you mean 'id'?)",)
+    with pytest.raises(KeyError, match=r"no column 5"):
+        cols[5]  # type: ignore[index]
+    assert cols.get("idd") is None
+    assert "idd" not in cols
+    assert "id" in cols
+    assert cols._ipython_key_completions_() == list(cols)
+
+
+def test_columns_cannot_be_pickled(cols: columns_module.Columns) -> None:
+    with pytest.raises(TypeError) as caught:
+        pickle.dumps(cols)
+    assert str(caught.value) == (
+        "columns can't be pickled: they read presence from their records; "
+        "pickle dict(cols), the arrays by path"
+    )
+    again = pickle.loads(pickle.dumps(dict(cols)))
+    assert {path: array.tolist() for path, array in again.items()} == {
+        path: array.tolist() for path, array in cols.items()
+    }
 
 
 def test_repr_is_a_small_table(row_type: MessageType) -> None:

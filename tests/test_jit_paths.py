@@ -197,13 +197,13 @@ def test_presence_of_an_unknown_path() -> None:
 @pytest.mark.parametrize(
     ("path", "what"),
     [
-        ("text", "text: name a number, bool or enum"),
-        ("raw", "bytes: name a number, bool or enum"),
-        ("child", "a message: name a field of kinds.Flat"),
-        ("many", "repeated: name a number, bool or enum"),
+        ("text", ": a column holds one number, bool or enum a row, but field text is text"),
+        ("raw", ": a column holds one number, bool or enum a row, but field raw is bytes"),
+        ("child", " is a message: name a field of kinds.Flat"),
+        ("many", ": a column holds one number, bool or enum a row, but field many is repeated"),
     ],
 )
 def test_values_are_numbers(path: str, what: str) -> None:
     with pytest.raises(SchemaError) as caught:
         Paths(jit_kinds.message_type("flat").plan, (path,))
-    assert str(caught.value) == f"path {path!r} of kinds.Flat is {what}"
+    assert str(caught.value) == f"path {path!r} of kinds.Flat{what}"

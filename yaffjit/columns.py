@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from yaffjit import tables
-from yaffjit.errors import SchemaError
+from yaffjit.errors import SchemaError, near_names
 from yaffjit.render import text_table
 
 if TYPE_CHECKING:
-    from yaffjit.plan import FieldPlan, MessagePlan
+    from yaffjit.plan import MessagePlan
     from yaffjit.rows import Records
 
 Array = npt.NDArray[Any]
@@ -39,7 +39,14 @@ class Columns(Mapping[str, Array]):
         self._present: dict[str, Array] = {}
 
     def __getitem__(self, path: str) -> Array:
-        return self._arrays[path]
+        try:
+            return self._arrays[path]
+        except KeyError:
+            near = near_names(path, self._arrays) if isinstance(path, str) else ""
+            raise KeyError(f"no column {path!r}{near}") from None
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._arrays
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -81,6 +88,15 @@ class Columns(Mapping[str, Array]):
     def to_numpy(self) -> Array:
         """A structured array of shape (rows,) with a field a path (a copy)."""
         return tables.to_numpy(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._arrays)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "columns can't be pickled: they read presence from their records; "
+            "pickle dict(cols), the arrays by path"
+        )
 
     def __repr__(self) -> str:
         header = [f"{path} ({array.dtype})" for path, array in self.items()]
@@ -137,25 +153,6 @@ def _check_is_text(path: Any) -> None:
         raise TypeError(f'a path must be text, as "stats.ctr", not {type(path).__name__}{several}')
 
 
-def _check_is_number(mp: MessagePlan, path: str) -> None:
-    from yaffjit.jit.paths import resolve
-
-    f = resolve(mp, path)[-1][1]
-    if f.kind == "message" and not f.repeated:
-        raise SchemaError(f"path {path!r} of {mp.full_name} is a message: name a field of {f.message}")
-    if f.repeated or f.kind in ("string", "bytes"):
-        raise SchemaError(
-            f"path {path!r} of {mp.full_name}: a column holds one number, bool or enum a row, "
-            f"but field {f.name} is {_what(f)}"
-        )
-
-
-def _what(f: FieldPlan) -> str:
-    if f.is_map:
-        return "a map"
-    return "repeated" if f.repeated else {"string": "text"}.get(f.kind, f.kind)
-
-
 def _given(out: Any, paths: tuple[str, ...]) -> dict[str, Array]:
     if out is None:
         return {}
@@ -186,8 +183,6 @@ def _paths(mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...] 
     key = ("columns", mp.full_name, values, presences)
     made = memo.get(key)
     if made is None:
-        for path in values:
-            _check_is_number(mp, path)
         made = memo.setdefault(key, Paths(mp, values, presences))
     return made
 
@@ -215,7 +210,7 @@ def _check_out(path: str, array: Any, rows: int, dtype: np.dtype[Any]) -> None:
 
 
 def _presence(records: Records, path: str) -> Array:
-    from yaffjit.jit.paths import resolve
+    from yaffjit.jit.paths import resolve, what_is
 
     f = resolve(records.plan, path)[-1][1]
     if f.explicit:
@@ -223,7 +218,7 @@ def _presence(records: Records, path: str) -> Array:
         _gather(records, _paths(records.plan, (), (path,)), (found,))
         return found
     if f.out_of_line:
-        what = _what(f) if f.repeated else f"{f.kind} without presence"
+        what = what_is(f) if f.repeated else f"{f.kind} without presence"
         raise SchemaError(f"path {path!r} of {records.plan.full_name}: field {f.name} is {what}")
     # Read anew, because the caller may have changed the arrays. By bits, as the format does it: -0.0 is set.
     values = columns(records, (path,))[path]

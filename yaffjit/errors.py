@@ -84,17 +84,17 @@ class RowError(YaffjitError, IndexError):
 
     def __init__(self, row: int, count: int) -> None:
         Exception.__init__(self, row, count)
+        self.text = f"row {row} is out of range: there are {count} rows"
+        self.position = None
         self.row = row
         self.count = count
-
-    def __str__(self) -> str:
-        return f"row {self.row} is out of range: there are {self.count} rows"
 
 
 class _NumberError(YaffjitError):
     def __init__(self, text: str, number: int) -> None:
         Exception.__init__(self, text, number)
         self.text = text
+        self.position = None
         self.number = number
 
     def __str__(self) -> str:

@@ -62,6 +62,24 @@ def resolve(mp: MessagePlan, path: str) -> Steps:
     return tuple((step.mp, step.f) for step in steps)
 
 
+def what_is(f: FieldPlan) -> str:
+    """What a field is, if no number, for a sentence."""
+    if f.is_map:
+        return "a map"
+    return "repeated" if f.repeated else {"string": "text"}.get(f.kind, f.kind)
+
+
+def _check_is_number(mp: MessagePlan, path: str) -> None:
+    f = resolve(mp, path)[-1][1]
+    if f.kind == "message" and not f.repeated:
+        raise SchemaError(f"path {path!r} of {mp.full_name} is a message: name a field of {f.message}")
+    if f.repeated or f.kind in ("string", "bytes"):
+        raise SchemaError(
+            f"path {path!r} of {mp.full_name}: a column holds one number, bool or enum a row, "
+            f"but field {f.name} is {what_is(f)}"
+        )
+
+
 class Paths:
     """Which fields a jitted loop reads, as an argument for it; of no size at run time.
 
@@ -79,14 +97,7 @@ class Paths:
         self, mp: MessagePlan, values: tuple[str, ...] = (), presences: tuple[str, ...] = ()
     ) -> None:
         for path in values:
-            _, f = resolve(mp, path)[-1]
-            if f.repeated or f.kind in ("string", "bytes"):
-                what = "repeated" if f.repeated else "text" if f.kind == "string" else "bytes"
-                raise SchemaError(f"path {path!r} of {mp.full_name} is {what}: name a number, bool or enum")
-            if f.kind == "message":
-                raise SchemaError(
-                    f"path {path!r} of {mp.full_name} is a message: name a field of {f.message}"
-                )
+            _check_is_number(mp, path)
         for path in presences:
             resolve(mp, path)
         self.mp = mp
