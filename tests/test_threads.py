@@ -1,4 +1,4 @@
-"""What is made at first use is made once, though several threads come at once: jitted code has its address."""
+"""What is made at first use is made once, whichever threads come at once: jitted code has its address."""
 
 from __future__ import annotations
 
