@@ -162,6 +162,29 @@ def test_a_str_that_is_an_argument_compares_as_well(texts: yaffjit.Schema) -> No
             assert jitted(view, other) == compare_with(text_holder(text), other), (text, other)
 
 
+def in_tuples(m: Any) -> Any:
+    text = None
+    raw = None
+    if m.n > 0:
+        text = m.b
+        raw = m.other
+    name = m.a
+    return (
+        (name in (text, "q"), name in (None, "n"), name not in (text, None), name in ("q", text, m.greeting)),
+        (m.raw in (raw, b"q"), m.raw in (None, b"n"), m.raw in (raw, None)),
+    )
+
+
+def test_none_in_a_tuple_is_equal_to_no_text(texts: yaffjit.Schema) -> None:
+    contents = [
+        {"n": n, "a": a, "raw": a.encode(), "b": b, "other": b.encode()}
+        for n in (0, 1)
+        for a in ("", "n", "q", "héllo")
+        for b in ("", a, "no")
+    ]
+    check(texts, in_tuples, contents)
+
+
 def text_holder(text: str) -> Any:
     class Holder:
         a = text

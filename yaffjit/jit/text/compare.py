@@ -252,7 +252,7 @@ def _membership(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
     if not isinstance(container, types.BaseTuple):
         return None
     for ours, operand in ((is_text, text_operand), (is_bytes, bytes_operand)):
-        if ours(item) and None not in map(operand, container):
+        if ours(item) and all(operand(typ) is not None or typ is types.none for typ in container):
             return signature(types.boolean, container, bare(item))
     return None
 
@@ -270,12 +270,24 @@ typed(operator.contains, _membership)
 def _in_tuple(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     container, item = sig.args
     compare = compare_texts if isinstance(item, TextType) else _compare_bytes
+
+    def is_same(typ: types.Type, operand: types.Type, value: ir.Value) -> ir.Value:
+        if not isinstance(typ, types.Optional):
+            value = context.cast(builder, value, typ, operand)
+            return compare(context, builder, operator.eq, (item, operand), (args[1], value))
+        optional = context.make_helper(builder, typ, value=value)
+        same = cgutils.alloca_once_value(builder, I1(0))
+        with builder.if_then(optional.valid):
+            builder.store(is_same(typ.type, operand, optional.data), same)
+        return builder.load(same)
+
     found: ir.Value = I1(0)
     for i, typ in enumerate(container):
+        if typ is types.none:
+            continue  # equal to None alone
         operand = text_operand(typ) if isinstance(item, TextType) else bytes_operand(typ)
-        value = context.cast(builder, builder.extract_value(args[0], i), typ, operand)
-        same = compare(context, builder, operator.eq, (item, operand), (args[1], value))
-        found = builder.or_(found, same)
+        value = builder.extract_value(args[0], i)
+        found = builder.or_(found, is_same(typ, operand, value))
     return found
 
 

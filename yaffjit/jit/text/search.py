@@ -190,8 +190,8 @@ def _emit_begins(at_end: bool) -> Any:
         owner, part = argtypes
         whole = members(context, builder, owner, args[0])
         if not isinstance(part, types.BaseTuple):
-            one = members(context, builder, part, args[1])
-            return _begins(builder, whole, one, at_end, are_frozen(argtypes))
+            given = members(context, builder, part, args[1])
+            return _begins(builder, whole, given, at_end, are_frozen(argtypes))
         found: ir.Value = I1(0)
         for i, typ in enumerate(part):
             one = _operand(owner, typ)
