@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from mutants import Seed, cuts, mutants, seeds
 
-from yaffjit.codec.verify import _loaded, _request, load_kernel
+from yaffjit.codec.verify import _loaded, _request
 from yaffjit.plan import MessagePlan
 
 PAGE = mmap.PAGESIZE
@@ -68,7 +68,7 @@ def buffers(seed: Seed) -> Iterator[bytes]:
 
 def check_kernel() -> None:
     """Both placements of each buffer get the verdict that a copy elsewhere gets."""
-    load_kernel()
+    _loaded.load()
     kernel = _loaded.kernel
     assert kernel is not None
     guard = Guard(max(len(seed.buf) for seed in seeds()) + 64)
@@ -110,7 +110,7 @@ def check_jit() -> None:
     from yaffjit.jit.paths import Paths
     from yaffjit.rows import records_unchecked
 
-    load_kernel()
+    _loaded.load()
     kernel = _loaded.kernel
     assert kernel is not None
     guard = Guard(max(len(seed.buf) for seed in seeds()) + 64)

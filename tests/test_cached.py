@@ -99,10 +99,10 @@ def test_no_folder(monkeypatch: Any) -> None:
 READING = f"""
 import resource, sys
 import yaffjit as yj
-from yaffjit.codec.verify import load_kernel
+from yaffjit.codec.verify import _loaded
 message_type = yj.load_schema({str(TESTS / "schemas" / "columns.proto")!r})["columns.Row"]
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-load_kernel()
+_loaded.load()
 columns = yj.records(message_type, [message_type.encode({{"id": 3, "first": 0}})]).columns("id")
 assert columns["id"].tolist() == [3]
 assert columns.present("first").tolist() == [True]

@@ -194,10 +194,10 @@ READING = """
 import sys
 
 import yaffjit
-from yaffjit.codec.verify import load_kernel
+from yaffjit.codec.verify import _loaded
 from yaffjit.jit.gather import gather
 
-load_kernel()
+_loaded.load()
 message_type = yaffjit.load_schema(sys.argv[1])["cached.M"]
 buffer = message_type.encode({"first": 7, "title": "t"})
 columns = yaffjit.records(message_type, [buffer]).columns("first")

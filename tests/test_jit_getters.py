@@ -369,6 +369,19 @@ def test_getters_are_made_once() -> None:
     assert presence(plan, "child") is not getter(plan, "plain_int32")
 
 
+def test_getters_have_a_name_and_say_what_they_read(all_type: yaffjit.MessageType) -> None:
+    found = all_type.getter('one.parts["\u00e9 x"].amount'), all_type.presence("items[-1]")
+    assert [f.__name__ for f in found] == ["get_one_parts_x_amount", "has_items_1"]
+    assert [f.__doc__ for f in found] == [
+        '``(data: uint8[:], pos: int) -> one.parts["\u00e9 x"].amount`` of the paths.All '
+        "whose buffer starts at ``pos``.",
+        "``(data: uint8[:], pos: int) -> bool``: whether the paths.All whose buffer starts at ``pos`` "
+        "has items[-1].",
+    ]
+    has = found[1]
+    assert numba.njit(lambda data: has(data, 0))(all_type.encode({})) is False
+
+
 @pytest.mark.parametrize("pos", [-1, 10_000])
 def test_getter_refuses_a_pos_outside_the_data(pos: int) -> None:
     message_type = jit_kinds.message_type("flat")

@@ -9,7 +9,7 @@ import pytest
 
 import yaffjit as yj
 from yaffjit.codec.locate import EXPLICIT, FLAT, SIZED, presence, read_u16, read_u32
-from yaffjit.codec.verify import load_kernel
+from yaffjit.codec.verify import _loaded
 from yaffjit.codec.verify_plain import verify_plain
 
 FIELDS = """
@@ -114,7 +114,7 @@ def check_routes(message_type: yj.MessageType, buf: bytes) -> None:
 
 @pytest.mark.parametrize("case", ["dynamic", "flat", "gaps"])
 def test_each_bit_turned_over(types: dict[str, yj.MessageType], case: str) -> None:
-    load_kernel()
+    _loaded.load()
     writer = types["dynamic" if case == "gaps" else case]
     reader = types[case]
     refused = accepted = 0

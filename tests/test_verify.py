@@ -27,7 +27,7 @@ from verify_buffers import (
 )
 
 from yaffjit.codec import verify_plain as plain
-from yaffjit.codec.verify import _loaded, _request, load_kernel, verify
+from yaffjit.codec.verify import _loaded, _request, verify
 from yaffjit.codec.verify_plain import verify_plain
 from yaffjit.errors import VerifyError
 
@@ -37,7 +37,7 @@ LONG = 2**31  # the first offset that is too large
 
 @pytest.fixture(scope="module", autouse=True)
 def kernel() -> Any:
-    load_kernel()
+    _loaded.load()
     return _loaded.kernel
 
 

@@ -15,7 +15,7 @@ import pytest
 from verify_buffers import GOOD_GEO as GOOD
 from verify_buffers import flat_root, plan, shared_texts, text, u32
 
-from yaffjit.codec.verify import _loaded, load_kernel, verify, verify_many
+from yaffjit.codec.verify import _loaded, verify, verify_many
 from yaffjit.errors import VerifyError, YaffjitError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +29,7 @@ SENTENCE = (
 @pytest.fixture(params=["plain", "kernel"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of verifying."""
-    load_kernel()
+    _loaded.load()
     if request.param == "plain":
         monkeypatch.setattr(_loaded, "kernel", None)
         monkeypatch.setattr(_loaded, "check_one", None)
@@ -247,7 +247,7 @@ def test_without_jit_the_plain_verifier_goes_on() -> None:
     code = """
 from verify_buffers import GOOD_GEO, plan
 from yaffjit.codec import verify as module
-module.load_kernel()
+module._loaded.load()
 print(module._loaded.kernel)
 for _ in range(300):
     module.verify(plan("Geo"), GOOD_GEO)
@@ -258,7 +258,7 @@ for _ in range(300):
 def test_second_process_takes_the_kernel_from_disk(tmp_path: Path) -> None:
     code = """
 from yaffjit.codec import verify as module
-module.load_kernel()
+module._loaded.load()
 kernel = module._loaded.kernel
 print([sum(f.stats.cache_hits.values()) for f in (kernel.check_one, kernel.check_rows)])
 from verify_buffers import GOOD_GEO, plan

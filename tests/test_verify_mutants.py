@@ -9,7 +9,7 @@ import pytest
 from mutants import Seed, cuts, mutants, seeds, walk
 
 from yaffjit.codec.decode import decode_at
-from yaffjit.codec.verify import load_kernel, verify
+from yaffjit.codec.verify import _loaded, verify
 from yaffjit.codec.verify_plain import verify_plain
 from yaffjit.errors import VerifyError, YaffjitError
 from yaffjit.plan import MessagePlan
@@ -23,7 +23,7 @@ JUNK = (b"\0", b"\xff", b"\x05")
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernel() -> None:
-    load_kernel()
+    _loaded.load()
 
 
 def group(number: int) -> tuple[Seed, ...]:

@@ -23,7 +23,7 @@ from verify_buffers import (
 
 import yaffjit
 from yaffjit.codec import verify_plain as plain
-from yaffjit.codec.verify import _loaded, _request, load_kernel, verify
+from yaffjit.codec.verify import _loaded, _request, verify
 from yaffjit.codec.verify_plain import verify_plain
 from yaffjit.errors import VerifyError
 from yaffjit.plan import MessagePlan
@@ -33,7 +33,7 @@ ZERO = u32(0)
 
 @pytest.fixture(scope="module", autouse=True)
 def kernel() -> Any:
-    load_kernel()
+    _loaded.load()
     return _loaded.kernel
 
 

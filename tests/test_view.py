@@ -589,3 +589,13 @@ def test_serializing_takes_its_option_as_protobuf_does(banner: tuple[Any, Any]) 
             assert by_place == getattr(view, method)(deterministic=option)
             assert type(message).FromString(by_place).ByteSize() == message.ByteSize()
     assert view.SerializeToString(True) == message.SerializeToString(True)
+
+
+def test_functions_that_make_views_say_what_they_do(banner_type: yj.MessageType) -> None:
+    assert (banner_type.view.__name__, banner_type.view_unchecked.__name__) == ("view", "view_unchecked")
+    for function, start in (
+        (banner_type.view, "A zero-copy view of the message in a buffer, which is verified first."),
+        (banner_type.view_unchecked, "A zero-copy view of the message in a buffer that is trusted."),
+    ):
+        assert function.__doc__ is not None
+        assert function.__doc__.startswith(start)

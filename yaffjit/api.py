@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from yaffjit.rows import Records
     from yaffjit.schema.model import SchemaDef
     from yaffjit.schema.sources import PathLike
+    from yaffjit.view import View
 
 # Imported only for the options in other files, so they aren't what a user looks for in `Schema.messages`.
 _OPTION_FILES = ("google/protobuf/descriptor.proto", "yaff/proto/options.proto")
@@ -224,7 +225,7 @@ class MessageType:
         return decode(self.plan, buf)
 
     @functools.cached_property
-    def view(self) -> Any:
+    def view(self) -> Callable[[Any], View]:
         """``view(buf)``: a zero-copy view of a buffer, which is verified first.
 
         ``buf``: bytes or any contiguous buffer; what is writable is copied, so that it stays as verified.
@@ -235,7 +236,7 @@ class MessageType:
         return viewer(self.plan)
 
     @functools.cached_property
-    def view_unchecked(self) -> Any:
+    def view_unchecked(self) -> Callable[[Any], View]:
         """``view_unchecked(buf)``: a zero-copy view of a buffer that is trusted.
 
         Requires: the buffer is a well-formed message of this type, and stays unchanged while the view lives.

@@ -110,11 +110,6 @@ def verify_many(
         row = done
 
 
-def load_kernel() -> None:
-    """Load the kernel at once: two seconds where it isn't in numba's cache on disk, else 0.2."""
-    _loaded.load()
-
-
 class _Request:
     """What the kernel is to check, as an array of integers, and all that must live while it does."""
 
@@ -150,6 +145,7 @@ class _Loaded:
         return self.kernel
 
     def load(self) -> None:
+        """Load the kernel at once: two seconds where it isn't in numba's cache on disk, else 0.2."""
         with self._lock:
             if self.kernel is None:
                 from numba import config

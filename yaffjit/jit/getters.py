@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from llvmlite import ir
@@ -93,6 +94,16 @@ def _constant(context: Any, builder: ir.IRBuilder, path: PathType, value: Any) -
     return context.get_dummy_value()
 
 
+_VERBS = {"value": "get", "presence": "has"}
+_DOCS = {
+    "value": "``(data: uint8[:], pos: int) -> {path}`` of the {full_name} whose buffer starts at ``pos``.",
+    "presence": (
+        "``(data: uint8[:], pos: int) -> bool``: whether the {full_name} whose buffer starts at ``pos`` "
+        "has {path}."
+    ),
+}
+
+
 def _function(mp: MessagePlan, path: str, what: str) -> Any:
     memo = mp.plan.memo
     key = (what, mp.full_name, path)
@@ -100,11 +111,13 @@ def _function(mp: MessagePlan, path: str, what: str) -> Any:
     if made is None:
         wanted = _Path(mp, path, what)
 
-        @njit
         def read(data, pos):  # type: ignore[no-untyped-def]
             return read_path(data, pos, wanted)
 
-        made = memo.setdefault(key, read)
+        # numba takes them over; it makes symbols of the name.
+        read.__name__ = read.__qualname__ = "_".join([_VERBS[what], *re.findall(r"[A-Za-z0-9_]+", path)])
+        read.__doc__ = _DOCS[what].format(path=path, full_name=mp.full_name)
+        made = memo.setdefault(key, njit(read))
     return made
 
 

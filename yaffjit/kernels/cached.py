@@ -14,8 +14,6 @@ from numba.core.caching import FunctionCache
 
 from yaffjit.kernels.sources import KERNEL_PACKAGES, hash_of_sources
 
-
-
 Method = Callable[[Any, Any, Any], Any]
 
 

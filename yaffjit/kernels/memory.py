@@ -55,9 +55,6 @@ def _make_store(bits: int) -> Any:
     return store
 
 
-store_u8 = _make_store(8)
-store_u16 = _make_store(16)
-store_u32 = _make_store(32)
 store_i64 = _make_store(64)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from yaffjit.view.base import View
 from yaffjit.view.classes import view_class
 from yaffjit.view.convert import to_dict, to_json
-from yaffjit.view.entry import default_view, view, view_at, view_unchecked, viewer, viewer_unchecked
+from yaffjit.view.entry import default_view, view, view_unchecked, viewer, viewer_unchecked
 
 __all__ = [
     "View",
@@ -13,7 +13,6 @@ __all__ = [
     "to_dict",
     "to_json",
     "view",
-    "view_at",
     "view_class",
     "view_unchecked",
     "viewer",

@@ -1,20 +1,17 @@
-"""Where views begin: from a buffer, verified or trusted, and from one of many messages in a buffer."""
+"""Where views begin: from a buffer, verified or trusted."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from yaffjit.codec.locate import read_u32
 from yaffjit.errors import VerifyError
 from yaffjit.plan.model import MessagePlan
 from yaffjit.view.base import View
-from yaffjit.view.buffers import Data, borrow, take
+from yaffjit.view.buffers import borrow, take
 from yaffjit.view.classes import view_class
-
-if TYPE_CHECKING:
-    from yaffjit.view.owner import Owner
 
 
 def view(mp: MessagePlan, buf: Any) -> View:
@@ -46,6 +43,14 @@ def viewer(mp: MessagePlan) -> Callable[[Any], View]:
     make = view_class(mp)
 
     def view(buf: Any) -> View:
+        """A zero-copy view of the message in a buffer, which is verified first.
+
+        Args:
+            buf: bytes or any contiguous buffer; what is writable is copied, so that it stays as verified.
+
+        Raises:
+            VerifyError: names the message, the field path, the byte position and the two numbers compared.
+        """
         data = buf if type(buf) is bytes else take(buf)
         verify(mp, data)
         return make(data, read_u32(data)[0])
@@ -58,6 +63,10 @@ def viewer_unchecked(mp: MessagePlan) -> Callable[[Any], View]:
     make = view_class(mp)
 
     def view_unchecked(buf: Any) -> View:
+        """A zero-copy view of the message in a buffer that is trusted.
+
+        Requires: the buffer is a well-formed message of this type, and stays unchanged while the view lives.
+        """
         data = buf if type(buf) is bytes else borrow(buf)
         try:
             return make(data, read_u32(data)[0])
@@ -66,15 +75,6 @@ def viewer_unchecked(mp: MessagePlan) -> Callable[[Any], View]:
             raise VerifyError(text, message=mp.full_name) from None
 
     return view_unchecked
-
-
-def view_at(mp: MessagePlan, data: Data, at: int, owner: Owner | None = None) -> View:
-    """A view of one of many messages: of that whose buffer (its root offset) starts at ``at`` in ``data``.
-
-    Requires: ``data`` is `bytes` or a memoryview of bytes, well-formed at ``at``; ``owner``, if any, is of
-    ``data``.
-    """
-    return view_class(mp)(data, at + read_u32(data, at)[0], owner)
 
 
 def default_view(mp: MessagePlan) -> View:
