@@ -185,6 +185,9 @@ def _halve(body: Body, pairs: Pairs, members: ir.Value, count: ir.Value, key: Ke
     middle = body.at(low, b.mul(half, I64(pairs.width)))
     greater = _less(body, pairs, key, _key_at(body, pairs, middle))
     new_low = b.select(greater, low, middle)
+    if pairs.key_kind != "text":
+        # Each turn goes either way; without this word LLVM makes a branch of it, which is predicted wrongly.
+        new_low.set_metadata("unpredictable", b.module.add_metadata([]))
     new_left = b.sub(left, half)
     low.add_incoming(new_low, b.block)
     left.add_incoming(new_left, b.block)
