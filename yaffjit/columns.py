@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from yaffjit import tables
 from yaffjit.errors import SchemaError, near_names
+from yaffjit.pool import run_stretches
 from yaffjit.render import text_table
 
 if TYPE_CHECKING:
@@ -190,10 +191,11 @@ def _paths(mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...] 
 def _gather(records: Records, paths: Any, outs: tuple[Array, ...]) -> None:
     from yaffjit.jit.gather import gather
 
-    rows = len(records)
-    for begin in range(0, rows, GATHER_ROWS):
+    def work(begin: int, end: int) -> None:
         records._chunks.check()
-        gather(records, paths, outs, begin, min(begin + GATHER_ROWS, rows))
+        gather(records, paths, outs, begin, end)
+
+    run_stretches(work, len(records), GATHER_ROWS)
 
 
 def _check_out(path: str, array: Any, rows: int, dtype: np.dtype[Any]) -> None:
