@@ -68,6 +68,15 @@ def count_violins(items: Any) -> Any:
 
 
 @numba.njit
+def count_violin_names(items: Any) -> Any:
+    found = 0
+    for name in items[0].names:
+        if name == "violin":
+            found += 1
+    return found
+
+
+@numba.njit
 def hash_titles(items: Any) -> Any:
     mixed = 0
     for item in items:
@@ -136,6 +145,19 @@ def races(quick: bool) -> Iterator[Race]:
                 yield beside_c(reader, items, name, function, 1.2)
         texts = with_text(rows)
         yield beside_c(reader, texts, "comparing a text with a literal", count_violins, 1.3)
+        many = Items(
+            [{"names": [KINDS[int(kind)] for kind in np.random.default_rng(4).integers(5, size=rows)]}]
+        )
+        yield Race(
+            "comparing each of a repeated text with a literal",
+            rows,
+            {
+                "yaffjit": partial(count_violin_names, many.records),
+                "C": reader.items("count_violin_names", many.data, many.offsets),
+                "google.protobuf, parsed": partial(count_violin_names.py_func, many.messages),
+            },
+            [Bar("yaffjit", "C", at_most=1.3)],
+        )
         yield beside_c(reader, texts, "the hash of a text", hash_titles, 1.3, hash_function())
 
 

@@ -73,7 +73,8 @@ class Reader:
         """
         function = getattr(self._library, name)
         function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *map(_c_type, more)]
-        function.restype = ctypes.c_int64 if name in ("count_violins", "hash_titles") else ctypes.c_double
+        is_integer = name.startswith(("count_", "hash_"))
+        function.restype = ctypes.c_int64 if is_integer else ctypes.c_double
         return partial(function, data.ctypes.data, offsets.ctypes.data, *more)
 
 

@@ -203,6 +203,15 @@ int64_t count_violins(const uint8_t *data, const int64_t *offsets, int64_t count
     return found;
 }
 
+int64_t count_violin_names(const uint8_t *data, const int64_t *offsets) {
+    const uint8_t *names = object(root(data, offsets, 0), NAMES);
+    uint32_t count = names ? load32(names) : 0;
+    text violin = { (const uint8_t *)"violin", 6 };
+    int64_t found = 0;
+    for (uint32_t i = 0; i < count; i++) found += same(text_at(names + 4 + load32(names + 4 + 4 * i)), violin);
+    return found;
+}
+
 /* Python's hash of text that is ASCII; `hash` is CPython's own function for bytes. */
 int64_t hash_titles(const uint8_t *data, const int64_t *offsets, int64_t count, hash_function hash) {
     int64_t mixed = 0;

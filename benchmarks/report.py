@@ -18,6 +18,7 @@ README_RACES = (
     "adding up a repeated double by a loop",
     "a look-up by text key in one map of N pairs",
     "comparing a text with a literal",
+    "comparing each of a repeated text with a literal",
     "the hash of a text",
     "calling a jitted function that returns a number",
     "compiling a loop that reads three fields",

@@ -195,5 +195,7 @@ def test_c_finds_what_protobuf_finds(tmp_path: Path) -> None:
         == items.count_violins.py_func(made.messages)
         > 0
     )
+    many = items.Items([{"names": list(items.KINDS) * 3}])
+    assert reader.items("count_violin_names", many.data, many.offsets)() == 3
     hashes = reader.items("hash_titles", made.data, made.offsets, 50, native.hash_function())
     assert hashes() == items.hash_titles.py_func(made.messages)
