@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import pickle
 import pkgutil
 import subprocess
@@ -15,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from vectors import TESTS
 
 import yaffjit as yj
 from yaffjit.schema.options import options_file
@@ -368,8 +370,24 @@ def test_what_yaff_cannot_hold_is_listed_and_refused_at_first_use(tmp_path: Path
 def test_pickles_name_the_same_schema(ads: Path) -> None:
     banner = yj.load_schema(ads)["ads.Banner"]
     copies = [pickle.loads(pickle.dumps(banner)) for _ in range(2)]
-    assert copies[0] is copies[1]
-    assert copies[0].plan.fingerprint == banner.plan.fingerprint
+    assert copies == [banner, banner]
+    assert pickle.loads(pickle.dumps(banner.schema)) is banner.schema
+    assert pickle.loads(pickle.dumps(banner.plan)) is banner.plan
+
+
+def test_pickles_in_another_process_name_one_schema(ads: Path, tmp_path: Path) -> None:
+    banner = yj.load_schema(ads)["ads.Banner"]
+    for number in range(2):
+        (tmp_path / f"{number}.pickle").write_bytes(pickle.dumps(banner))
+    code = (
+        "import pickle, sys\n"
+        "first, second = [pickle.load(open(name, 'rb')) for name in sys.argv[1:]]\n"
+        "print(first is second, first.plan.fingerprint)"
+    )
+    command = [sys.executable, "-c", code, tmp_path / "0.pickle", tmp_path / "1.pickle"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"True {banner.plan.fingerprint}\n"
 
 
 def _modules(package: str) -> Iterator[ModuleType]:

@@ -52,6 +52,7 @@ class Schema:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._types: dict[str, MessageType] = {}
+        plan.memo.setdefault("schema", self)
         if "numba.core.typing.typeof" in sys.modules:
             tell_numba()
 
@@ -126,13 +127,13 @@ class Schema:
         return list(self.messages)
 
     def __reduce__(self) -> Any:
-        return _schema_again, (self.definition.descriptor_set, self.definition.slice)
+        return _schema_of, (self._plan,)
 
 
-@functools.lru_cache(maxsize=64)
-def _schema_again(descriptor_set: bytes, slice: str | None) -> Schema:
-    """The schema of a pickle: one object a process, whatever number of pickles name it."""
-    return load_schema(descriptor_set, slice=slice)
+def _schema_of(plan: Plan) -> Schema:
+    """The schema that a plan was made for."""
+    schema: Schema = plan.memo.get("schema") or Schema(plan)
+    return schema
 
 
 def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:
@@ -402,7 +403,7 @@ def _plan_of(message_type: Any) -> MessagePlan:
 
 def _with_types(index: Index, message_type: MessageType | None) -> Index:
     if message_type is None:
-        message_type = Schema(index.plan.plan)[index.plan.full_name]
+        message_type = _schema_of(index.plan.plan)[index.plan.full_name]
     index.message_type = message_type
     index.schema = message_type.schema
     return index

@@ -69,7 +69,7 @@ def open_index(
     mp = file.plan(message_type)
     chunks = file.chunks(mp)
     file.verify(mp, chunks, progress)
-    return Index(file, mp, chunks)
+    return Index(file, mp, chunks, checked=True)
 
 
 def open_index_unchecked(path: str | os.PathLike[str], message_type: Any = None) -> Index:
@@ -85,14 +85,15 @@ def open_index_unchecked(path: str | os.PathLike[str], message_type: Any = None)
 class Index(Records):
     """The messages of an index file: records, and the other columns beside them."""
 
-    __slots__ = ("_file", "message_type", "schema")
+    __slots__ = ("_checked", "_file", "message_type", "schema")
 
     message_type: Any
     schema: Any
 
-    def __init__(self, file: IndexFile, mp: MessagePlan, chunks: Chunks) -> None:
+    def __init__(self, file: IndexFile, mp: MessagePlan, chunks: Chunks, checked: bool = False) -> None:
         self._set(mp, chunks, 0, chunks.rows)
         self._file = file
+        self._checked = checked
 
     @property
     def path(self) -> str:
@@ -112,8 +113,24 @@ class Index(Records):
         """Check again what `open_index` checks. Raises IndexFileError."""
         self._file.verify(self._plan, self._chunks, progress)
 
+    def __reduce__(self) -> Any:
+        """Pickles hold the path and the message type; the file is opened as it was here: checked or not."""
+        return _index_again, (os.path.abspath(self.path), self.message_type, self._checked)
+
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.path!r}>"
+
+
+def _index_again(path: str, message_type: Any, checked: bool) -> Index:
+    """The index of a pickle."""
+    index = (
+        open_index(path, message_type, progress=False)
+        if checked
+        else open_index_unchecked(path, message_type)
+    )
+    index.message_type = message_type
+    index.schema = message_type.schema
+    return index
 
 
 class IndexFile:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import struct
 import threading
+import weakref
 from typing import Any
 
 from yaffjit.errors import SchemaError, near_names
@@ -24,6 +26,10 @@ from yaffjit.schema.model import Default, FieldDef, MessageDef, SchemaDef
 
 # Enters each fingerprint, so that cached code of an older layout rule is never taken.
 _PLAN_VERSION = 1
+
+# Plans that pickles name, by what is written in these: the descriptor set and the slice.
+_pickled: weakref.WeakValueDictionary[tuple[bytes, str | None], Plan] = weakref.WeakValueDictionary()
+_pickled_lock = threading.RLock()
 
 
 class Plan:
@@ -97,6 +103,12 @@ class Plan:
             digest = hashlib.blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=16)
             known = self._fingerprints[full_name] = digest.hexdigest()
         return known
+
+    def __reduce__(self) -> Any:
+        with _pickled_lock:
+            key = self.schema.descriptor_set, self.schema.slice
+            _pickled.setdefault(key, self)
+        return _plan_again, key
 
     def _reached(self, full_name: str) -> set[str]:
         reached = {full_name}
@@ -178,6 +190,22 @@ class Plan:
             utf8=f.utf8,
             json_name=f.json_name,
         )
+
+
+def _plan_again(descriptor_set: bytes, slice: str | None) -> Plan:
+    """The plan of a pickle: one object a process, whatever number of pickles name it."""
+    with _pickled_lock:
+        plan = _pickled.get((descriptor_set, slice))
+        if plan is None:
+            plan = _pickled[descriptor_set, slice] = _loaded(descriptor_set, slice)
+        return plan
+
+
+@functools.lru_cache(maxsize=64)  # keeps plans that a process needs again and again, but not at once
+def _loaded(descriptor_set: bytes, slice: str | None) -> Plan:
+    from yaffjit.schema import load
+
+    return Plan(load(descriptor_set, slice=slice))
 
 
 def _is_empty_fixed(message: MessagePlan) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from yaffjit.schema.model import Default
 
@@ -133,6 +134,9 @@ class MessagePlan:
     def fingerprint(self) -> str:
         """Content hash of this message and all that it reaches; two equal ones read all bytes alike."""
         return self.plan.fingerprint(self.full_name)
+
+    def __reduce__(self) -> Any:
+        return operator.getitem, (self.plan, self.full_name)
 
     def child(self, f: FieldPlan) -> MessagePlan:
         """The plan of a message or map field's message type."""

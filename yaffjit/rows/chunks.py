@@ -134,6 +134,18 @@ class Chunks:
             stretch = data[chunk.base : chunk.base + chunk.nbytes]
             yield (number << CHUNK_SHIFT) + first, stretch, chunk.offsets[first : last + 1]
 
+    def copied(self, start: int, count: int) -> tuple[bytes, Int64Array]:
+        """The data and the offsets of the rows alone."""
+        parts: list[memoryview] = []
+        offsets = [np.zeros(1, np.int64)]
+        nbytes = 0
+        for _, data, rows in self.stretches(start, count):
+            self.check()
+            parts.append(data[rows[0] : rows[-1]])
+            offsets.append(rows[1:] - rows[0] + nbytes)
+            nbytes += len(parts[-1])
+        return b"".join(parts), np.concatenate(offsets)
+
     def nbytes(self, start: int, count: int) -> int:
         """Bytes of the rows together."""
         return sum(

@@ -231,6 +231,16 @@ class Records:
             raise RowError(operator.index(row), self._count)
         return self._start + index
 
+    def __copy__(self) -> Records:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Records:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickles hold the bytes of these rows alone, and the schema."""
+        return Records, (self._plan, *self._chunks.copied(self._start, self._count))
+
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} of {self._plan.full_name}: {self._count:,} rows, {self.nbytes:,} bytes>"

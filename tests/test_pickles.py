@@ -1,0 +1,114 @@
+"""What goes to other processes: records by their bytes, an index by its path, each with its schema."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from vectors import TESTS
+
+import yaffjit as yj
+from yaffjit.rows import CHUNK_ROWS, Records
+
+ROWS = CHUNK_ROWS + 10
+
+
+@pytest.fixture(scope="module")
+def row_type() -> yj.MessageType:
+    return yj.load_schema(TESTS / "schemas" / "columns.proto")["columns.Row"]
+
+
+@pytest.fixture(scope="module")
+def recs(row_type: yj.MessageType) -> Records:
+    """Over two chunks; each buffer is preceded by bytes of none."""
+    first, last = row_type.encode({"id": 1}), row_type.encode({"id": 2})
+    nbytes = len(first)
+    data = b"none" + first * (ROWS - 1) + last
+    return yj.records(row_type, (data, 4 + nbytes * np.arange(ROWS + 1)))
+
+
+@pytest.fixture
+def index_path(row_type: yj.MessageType, tmp_path: Path) -> Path:
+    path = tmp_path / "rows.arrow"
+    yj.build_index(path, row_type, [{"id": row} for row in range(10)], columns={"label": list("abcdefghij")})
+    return path
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [slice(None), slice(3, 5), slice(CHUNK_ROWS - 1, CHUNK_ROWS + 1), slice(CHUNK_ROWS, None), slice(5, 5)],
+)
+def test_records(recs: Records, rows: slice) -> None:
+    part = recs[rows]
+    again = pickle.loads(pickle.dumps(part))
+    assert type(again) is Records
+    assert (len(again), again.nbytes, again.plan) == (len(part), part.nbytes, recs.plan)
+    assert again.columns("id")["id"].tolist() == part.columns("id")["id"].tolist()
+    assert len(pickle.dumps(part)) < part.nbytes + 8 * len(part) + 20_000  # and the schema
+    if len(part):
+        assert again.payload(-1) == part.payload(-1)
+
+
+def test_copies_of_records_are_themselves(recs: Records) -> None:
+    assert copy.copy(recs) is recs
+    assert copy.deepcopy([recs])[0] is recs
+
+
+def test_an_index(row_type: yj.MessageType, index_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(index_path.parent)
+    for given in (row_type, None):
+        index = yj.open_index("rows.arrow", given)
+        data = pickle.dumps(index)
+        monkeypatch.chdir("/")
+        again = pickle.loads(data)
+        monkeypatch.chdir(index_path.parent)
+        assert type(again) is type(index)
+        assert again.path == str(index_path)
+        # Of schemas with the same content, that which was pickled first.
+        assert again.message_type is row_type
+        assert again.schema is row_type.schema
+        assert [view.id for view in again] == list(range(10))
+        assert again.column("label").to_pylist() == list("abcdefghij")
+        assert [view.id for view in pickle.loads(pickle.dumps(index[2:4]))] == [2, 3]
+
+
+def test_an_index_is_opened_again_as_it_was(index_path: Path) -> None:
+    checked, unchecked = yj.open_index(index_path), yj.open_index_unchecked(index_path)
+    pickles = [pickle.dumps(index) for index in (checked, unchecked)]
+    content = bytearray(index_path.read_bytes())
+    content[content.index(bytes(unchecked.payload(0))) + 4] ^= 1
+    index_path.unlink()
+    index_path.write_bytes(content)
+    with pytest.raises(yj.IndexFileError, match=r"its checksum is \w+, but \w+ was written$"):
+        pickle.loads(pickles[0])
+    assert len(pickle.loads(pickles[1])) == 10
+    index_path.unlink()
+    with pytest.raises(yj.IndexFileError, match=r"No such file"):
+        pickle.loads(pickles[1])
+
+
+def test_another_process(row_type: yj.MessageType, recs: Records, index_path: Path, tmp_path: Path) -> None:
+    values: list[Any] = [row_type, recs[:3], yj.open_index(index_path, row_type)]
+    (tmp_path / "values.pickle").write_bytes(pickle.dumps(values))
+    code = (
+        "import pickle\n"
+        "message_type, recs, index = pickle.load(open('values.pickle', 'rb'))\n"
+        "print(index.message_type is message_type, recs.plan is message_type.plan)\n"
+        "print([view.id for view in recs], [view.id for view in index])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"True True\n[1, 1, 1] {list(range(10))}\n"
