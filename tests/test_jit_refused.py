@@ -48,6 +48,8 @@ REFUSED = [
     "v.raw.hex()",
     "str(v.raw)",
     "v.raw + b'a'",
+    "v.raw[::2]",
+    "v.text % 1",
     "v.tags + v.tags",
     "v.tags * 2",
     "v.tags < v.tags",
