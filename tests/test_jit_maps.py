@@ -6,12 +6,13 @@ import gc
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from jit_map_fields import INTEGERS, LAYOUTS, LISTED, limits, native, source
 from numba.extending import register_jitable
 
 import yaffjit as yj
-from yaffjit.errors import CompileAttributeError, CompileTypeError, EscapeError, NumberError
+from yaffjit.errors import CompileAttributeError, CompileError, CompileTypeError, EscapeError, NumberError
 
 
 @pytest.fixture(scope="module")
@@ -434,6 +435,54 @@ def test_what_is_refused(maps: yj.Schema, name: str) -> None:
     if name != "default":  # Python takes any
         with pytest.raises(TypeError):
             function(view)
+
+
+NOT_GIVEN = (
+    (
+        lambda v: dict(v.int32),
+        "dict() of map field maps.Flat.int32 isn't available in jitted code: fill a dict in a loop over its "
+        "items()",
+    ),
+    (
+        lambda v: v.int32 < v.int32,
+        "< of map field maps.Flat.int32 isn't available in jitted code: use its values",
+    ),
+    (
+        lambda v: v.int32.keys() == v.int32.keys(),
+        "== of keys() of map field maps.Flat.int32 isn't available in jitted code: use its values",
+    ),
+    (
+        lambda v: v.int32.items()[0],
+        "items() of map field maps.Flat.int32 can't be indexed: iterate over it, or take list(x) for a list "
+        "of it",
+    ),
+    (
+        lambda v: v.int32.keys().first,
+        "keys() of map field maps.Flat.int32 has no 'first' in jitted code: only len(), in and loops over it",
+    ),
+    (lambda v: hash(v.int32), "a map isn't hashable: map field maps.Flat.int32"),
+    (
+        lambda v: tuple(v.int32),
+        "jitted code must know a tuple's length when it's compiled: use a list of map field maps.Flat.int32",
+    ),
+    (
+        lambda v: reversed(v.int32),
+        "reversed() of map field maps.Flat.int32 isn't available in jitted code: use list(x)[::-1]",
+    ),
+    (
+        lambda v: np.sum(v.int32.values()),
+        "np.sum() isn't for values() of map field maps.Flat.int32: use np.array(list(x))",
+    ),
+)
+
+
+@pytest.mark.parametrize(("function", "text"), NOT_GIVEN)
+def test_what_is_not_given(maps: yj.Schema, function: Any, text: str) -> None:
+    message_type = maps["maps.Flat"]
+    with pytest.raises(CompileError) as raised:
+        numba.njit(function)(message_type.view(message_type.encode({})))
+    assert raised.value.text == text
+    assert raised.value.file == __file__
 
 
 def test_an_unknown_method(maps: yj.Schema) -> None:

@@ -19,7 +19,7 @@ from numba import typed
 from numba.core.runtime import _nrt_python, rtsys
 
 import yaffjit
-from yaffjit.errors import CompileTypeError, EscapeError
+from yaffjit.errors import CompileAttributeError, CompileError, CompileTypeError, EscapeError
 
 REPOSITORY = Path(__file__).parents[1]
 LAYOUTS = ("fixed", "flat", "sparse", "dynamic")
@@ -671,6 +671,56 @@ def test_numbers_are_not_made_of_text(texts: yaffjit.Schema) -> None:
             f"{name}() of a text isn't available in jitted code, as it isn't for numba's own strings: "
             "convert outside, or from ord(c) of each character"
         )
+
+
+def set_character(m: Any) -> None:
+    m.a[0] = "x"
+
+
+def delete_byte(m: Any) -> None:
+    del m.raw[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (lambda m: m.raw.hex(), "hex() of bytes isn't available in jitted code: call it outside"),
+        (lambda m: m.a.encode(), "encode() of text isn't available in jitted code: call it outside"),
+        (lambda m: m.a.nme, "text has no 'nme' in jitted code"),
+        (lambda m: m.a.uper(), "text has no 'uper' in jitted code (did you mean 'upper', 'isupper'?)"),
+        (lambda m: m.raw.fnd(b"a"), "bytes has no 'fnd' in jitted code (did you mean 'find', 'rfind'?)"),
+        (lambda m: m.a + 1, "str + int64 isn't supported in jitted code"),
+        (lambda m: m.a > 3, "str > int64 isn't supported in jitted code"),
+        (lambda m: m.a * 2.0, "str * float64 isn't supported in jitted code"),
+        (lambda m: m.raw + m.raw, "bytes + bytes isn't supported in jitted code"),
+        (lambda m: m.raw * 2, "bytes * int64 isn't supported in jitted code"),
+        (lambda m: m.raw < m.a, "bytes < str isn't supported in jitted code"),
+        (lambda m: 3 in m.a, "int64 in str isn't supported in jitted code"),
+        (lambda m: -m.a, "- isn't for str"),
+        (lambda m: m.a % 1, "% isn't available in jitted code: write an f-string"),
+        (lambda m: m.a[0.5], "str indices must be integers, not float64"),
+        (lambda m: m.raw["a"], "bytes indices must be integers, not str"),
+        (lambda m: m.raw[::2], "a slice of bytes takes no step in jitted code"),
+        (lambda m: abs(m.a), "abs(str) isn't supported in jitted code"),
+        (lambda m: max(m.a, 1), "max(str, int64) isn't supported in jitted code"),
+        (lambda m: np.sqrt(m.raw), "np.sqrt(bytes) isn't supported in jitted code"),
+        (set_character, "str can't be changed: make another"),
+        (delete_byte, "bytes can't be changed: make another"),
+    ],
+)
+def test_what_is_refused(texts: yaffjit.Schema, function: Any, sentence: str) -> None:
+    view = texts["texts.Flat"].view(texts["texts.Flat"].encode({"a": "7"}))
+    with pytest.raises(CompileError) as found:
+        numba.njit(function)(view)
+    assert found.value.text == sentence
+    assert found.value.file == __file__
+    named = " has no '" in sentence or "() of" in sentence
+    assert isinstance(found.value, CompileAttributeError if named else CompileTypeError)
+
+
+def test_names_of_text_that_are_only_tried(texts: yaffjit.Schema) -> None:
+    view = texts["texts.Flat"].view(texts["texts.Flat"].encode({"a": "7"}))
+    assert numba.njit(lambda m: (hasattr(m.a, "hex"), hasattr(m.a, "upper")))(view) == (False, True)
 
 
 def test_numbas_own_strings_compare_and_hash_as_before() -> None:

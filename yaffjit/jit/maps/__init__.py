@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from yaffjit.jit.maps import boxing, fields, iteration, lookup, reduce
+from yaffjit.jit.maps import boxing, fields, iteration, lookup, reduce, unsupported
 from yaffjit.jit.maps.type import MapPartType, MapType
 
 __all__ = ["MapPartType", "MapType"]
 
-del boxing, fields, iteration, lookup, reduce  # imported for what they register
+del boxing, fields, iteration, lookup, reduce, unsupported  # imported for what they register

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from yaffjit.jit.text import arrays, boxing, characters, compare, decode, fields, keep, search, strings
+from yaffjit.jit.text import (
+    arrays,
+    boxing,
+    characters,
+    compare,
+    decode,
+    fields,
+    keep,
+    search,
+    strings,
+    unsupported,
+)
 from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, bytes_type, text_at, text_type
 
 __all__ = ["BytesType", "TextLikeType", "TextType", "bytes_type", "text_at", "text_type"]
@@ -17,4 +28,5 @@ del (
     keep,
     search,
     strings,
+    unsupported,
 )  # imported for what they register

@@ -16,7 +16,6 @@ from numba.core.typing.templates import Signature, signature
 from numba.cpython.slicing import fix_slice
 
 from yaffjit.jit.emit.outline import I64
-from yaffjit.jit.refusals import refuse_calls
 from yaffjit.jit.text import utf8
 from yaffjit.jit.text.decode import count_points
 from yaffjit.jit.text.rules import bare, is_bytes, is_text, raise_if, typed
@@ -183,18 +182,3 @@ def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
             width = utf8.character_width(builder, start)
             result.yield_(make_text(context, builder, iterator.text, start, width, native.owner))
             builder.store(builder.add(at, width), native.at)
-
-
-# ---- numbers that are written as text ----
-
-
-def _refuse_number(function: type) -> None:
-    text = (
-        f"{function.__name__}() of a text isn't available in jitted code, as it isn't for numba's own "
-        "strings: convert outside, or from ord(c) of each character"
-    )
-    refuse_calls(function, lambda args: text if args and isinstance(bare(args[0]), TextLikeType) else None)
-
-
-_refuse_number(int)
-_refuse_number(float)

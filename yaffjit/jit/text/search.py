@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -21,7 +21,9 @@ from numba.core.typing.templates import (
     signature,
 )
 
+from yaffjit.errors import CompileAttributeError, near_names
 from yaffjit.jit.emit.outline import I1, I8, I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.refusals import is_probed, refusal
 from yaffjit.jit.text import utf8
 from yaffjit.jit.text.compare import Parts, equal, memory_compare
 from yaffjit.jit.text.decode import count_points
@@ -252,14 +254,30 @@ _METHODS: dict[str, Any] = {
 
 @infer_getattr
 class _TextMethods(AttributeTemplate):
-    """The other methods are numba's, of the copy that `keep` makes."""
+    """The other methods are numba's, of the copy that `keep` makes, if it has them."""
 
     key = TextLikeType
     metadata: ClassVar = {"target": "cpu"}
 
     def generic_resolve(self, text: TextLikeType, name: str) -> types.Type | None:
         method = _METHODS.get(name)
-        return types.BoundFunction(method, text) if method is not None else None
+        if method is not None:
+            return types.BoundFunction(method, text)
+        if not is_probed() and not name.startswith("__") and not self._is_numbas(text, name):
+            self._refuse(text, name)
+        return None
+
+    def _is_numbas(self, text: TextLikeType, name: str) -> bool:
+        return self.context.resolve_getattr(kept_type(text), name) is not None
+
+    def _refuse(self, text: TextLikeType, name: str) -> NoReturn:
+        of_python = bytes if isinstance(text, BytesType) else str
+        if hasattr(of_python, name):
+            words = f"{name}() of {text.label} isn't available in jitted code: call it outside"
+        else:
+            known = [n for n in dir(of_python) if n in _METHODS or self._is_numbas(text, n)]
+            words = f"{text.label} has no {name!r} in jitted code{near_names(name, known)}"
+        raise refusal(CompileAttributeError, words)
 
 
 # ---- x in y ----
