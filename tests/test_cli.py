@@ -267,19 +267,26 @@ def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: 
     for how in ("compiled", "there already, loaded"):
         done = process("warm", "ads.proto", "ads.Banner", "id", "stats.ctr", "id")
         assert (done.stderr, done.returncode) == ("", 0)
-        verifier, columns = done.stdout.splitlines()
+        verifier, floats, columns, presence = done.stdout.splitlines()
         time, folder = r"\d+\.\d s, in ", f"{re.escape(str(tmp_path))}/"
         assert re.fullmatch(f"the verifier: {how} in {time}{folder}kernels_.*", verifier)
+        assert re.fullmatch(f"the text of floats: {how} in {time}{folder}jit_.*", floats)
         assert re.fullmatch(f"columns id, stats.ctr of ads.Banner: {how} in {time}{folder}jit_.*", columns)
+        assert re.fullmatch(
+            f"presence of id, stats.ctr of ads.Banner: {how} in {time}{folder}jit_.*", presence
+        )
     code = (
         "import yaffjit as yj\n"
-        "print(yj.open_index('banners.arrow').columns('id', 'stats.ctr').rows)\n"
+        "columns = yj.open_index('banners.arrow').columns('id', 'stats.ctr')\n"
+        "print(columns.rows, *[len(columns.present(path)) for path in columns])\n"
         "from yaffjit.jit.gather import gather\n"
-        "print(len(gather.stats.cache_hits), len(gather.stats.cache_misses))"
+        "from yaffjit.jit.floats import text_of\n"
+        "print(text_of(0.1))\n"
+        "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in (gather, text_of)])"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == (f"{ROWS}\n1 0\n", "")
+    assert (done.stdout, done.stderr) == (f"{ROWS} {ROWS} {ROWS}\n0.1\n[(3, 0), (1, 0)]\n", "")
 
 
 def test_warm_says_what_it_cannot_do(

@@ -32,11 +32,12 @@ class Warmed:
 
 
 def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator[Warmed]:
-    """Compile the verifier and, for a message type, the loop that reads its columns.
+    """Compile the verifier, what writes floats in jitted code and, for a message type, what reads columns.
 
     Args:
         mp: the message type.
-        paths: the columns that will be read in one call, in their order; none for the verifier alone.
+        paths: the columns that will be read in one call, in their order, and the presence of each; none for
+            what all message types need.
 
     Raises:
         YaffjitError: numba can't keep machine code here.
@@ -46,10 +47,11 @@ def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator
 
     if config.DISABLE_JIT:
         raise YaffjitError("nothing is compiled where NUMBA_DISABLE_JIT is set")
-    wanted = _columns(mp, tuple(dict.fromkeys(paths))) if mp is not None and paths else None
+    wanted = _columns(mp, tuple(dict.fromkeys(paths))) if mp is not None and paths else ()
     yield _verifier()
-    if wanted is not None:
-        yield wanted()
+    yield _floats()
+    for run in wanted:
+        yield run()
 
 
 def _verifier() -> Warmed:
@@ -60,23 +62,42 @@ def _verifier() -> Warmed:
     return _made("the verifier", [kernel.check_one, kernel.check_rows], started)
 
 
-def _columns(mp: MessagePlan, paths: tuple[str, ...]) -> Callable[[], Warmed]:
+def _floats() -> Warmed:
+    started = time.perf_counter()
+    from yaffjit.jit.floats import text_of
+    from yaffjit.kernels.decimal import write_float
+
+    text_of(0.5)
+    return _made("the text of floats", [text_of, write_float], started)
+
+
+def _columns(mp: MessagePlan, paths: tuple[str, ...]) -> list[Callable[[], Warmed]]:
+    """What compiles the loops of `columns` and of ``present``; the paths are checked now."""
+    from yaffjit.jit.paths import Paths, resolve
+
+    together = [Paths(mp, paths)]
+    # As `Columns.present` reads them: without presence of its own a field is set where it isn't zero.
+    alone = [
+        Paths(mp, (), (path,)) if resolve(mp, path)[-1][1].explicit else Paths(mp, (path,)) for path in paths
+    ]
+    named = f"{', '.join(paths)} of {mp.full_name}"
+    return [
+        lambda: _loops(f"columns {named}", mp, together),
+        lambda: _loops(f"presence of {named}", mp, alone),
+    ]
+
+
+def _loops(what: str, mp: MessagePlan, wanted: list[Any]) -> Warmed:
     import numpy as np
 
     from yaffjit.jit.gather import gather
-    from yaffjit.jit.paths import Paths
     from yaffjit.rows import records
 
-    wanted = Paths(mp, paths)
-
-    def run() -> Warmed:
-        started = time.perf_counter()
-        before = sum(gather.stats.cache_misses.values())
-        outs = tuple(np.empty(0, dtype) for dtype in wanted.dtypes)
-        gather(records(mp, []), wanted, outs, 0, 0)
-        return _made(f"columns {', '.join(paths)} of {mp.full_name}", [gather], started, before)
-
-    return run
+    started = time.perf_counter()
+    before = sum(gather.stats.cache_misses.values())
+    for paths in wanted:
+        gather(records(mp, []), paths, tuple(np.empty(0, dtype) for dtype in paths.dtypes), 0, 0)
+    return _made(what, [gather], started, before)
 
 
 def _made(what: str, functions: list[Any], started: float, misses_before: int = 0) -> Warmed:
