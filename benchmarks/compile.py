@@ -116,8 +116,9 @@ def cold(folder: Path, quick: bool) -> Race:
 
     def call() -> float:
         with tempfile.TemporaryDirectory(dir=folder) as empty:
-            return float(process([str(script), schema], Path(empty))())
+            return float(process([str(script), schema], folder, Path(empty))())
 
+    call()  # Python's own bytecode is there, as after an installation
     return Race(
         "compiling a function with text, a map and repeated messages, cold",
         1,
@@ -177,10 +178,20 @@ def second_process(folder: Path, rows: Any, quick: bool) -> Race:
     )
 
 
-def process(arguments: list[str], folder: Path) -> Callable[[], str]:
-    """A function that runs Python with these arguments and returns what it printed."""
-    root = Path(__file__).parents[1]
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(root)}
+def process(arguments: list[str], folder: Path, cache: Path | None = None) -> Callable[[], str]:
+    """A function that runs Python with these arguments and returns what it printed.
+
+    Args:
+        folder: where Python keeps bytecode, which it would else do beside the sources, if at all.
+        cache: where numba keeps machine code; in ``folder`` if None.
+    """
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+        "NUMBA_CACHE_DIR": str(cache or folder / "cache"),
+    }
 
     def call() -> str:
         command = [sys.executable, *arguments]
