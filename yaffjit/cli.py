@@ -419,7 +419,7 @@ def _add_warm(commands: Any) -> None:
         _warm,
         "compile ahead what is kept on disk, so that the first process doesn't wait for it",
         "yaffjit warm                                  the verifier, and what writes floats\n"
-        "yaffjit warm ads.proto ads.Banner id price    and what reads these columns in one call, or their presence",
+        "yaffjit warm ads.proto ads.Banner id price    and what reads these columns and their presence",
     )
     parser.add_argument("schema", metavar="SCHEMA", nargs="?", help="a .proto file, or a FileDescriptorSet")
     parser.add_argument("message", metavar="MESSAGE", nargs="?", help="full name of the message type")
