@@ -99,6 +99,57 @@ def test_what_does_not_compile(code: str, field: str, x: str, instead: str) -> N
         assert result(f, message) == result(f, view) == result(numba.njit(f), view) == python
 
 
+# What needs no characters, of text that isn't UTF-8 and of a list of such.
+OF_BYTES = (
+    "bool(v.text)",
+    "not v.text",
+    "v.text == 'ab'",
+    "v.text != v.text",
+    "v.text < 'b'",
+    "v.text >= 'ab'",
+    "v.text in ('q', 'z')",
+    "'b' in v.text",
+    "v.text.startswith('ab')",
+    "v.text.endswith('q')",
+    "'q' in v.texts",
+    "v.texts.count('q')",
+    "v.texts.index('q')",
+    "min(v.texts)",
+    "v.texts == ['a', 'q']",
+    "v.by_text == v.by_text",
+)
+OF_CHARACTERS = (
+    "v.text",
+    "len(v.text)",
+    "v.text[0]",
+    "hash(v.text)",
+    "v.text.find('b')",
+    "v.text + 'a'",
+    "sorted(v.texts)",
+)
+
+
+def test_text_that_is_not_utf8() -> None:
+    buf = case().encode({"text": "abXX", "texts": ["XX", "q"], "by_text": {"XX": 1, "q": 2}})
+    assert b"XX" in buf
+    view = case().view_unchecked(buf.replace(b"XX", b"\xff\xfe"))
+    of_bytes, of_characters = (
+        [eval(f"lambda v: {code}") for code in codes] for codes in (OF_BYTES, OF_CHARACTERS)
+    )
+    for f in (*of_bytes, *of_characters):
+        with pytest.raises(UnicodeDecodeError):
+            f(view)
+    namespace: dict[str, Any] = {}
+    exec(f"def f(v):\n    return {', '.join(OF_BYTES)}", namespace)
+    assert numba.njit(namespace["f"])(view) == (
+        *(True, False, False, False, True, True, False, True, True, False),
+        *(True, 1, 1, "q", False, True),
+    )
+    for f in of_characters:
+        with pytest.raises(UnicodeDecodeError):
+            numba.njit(f)(view)
+
+
 @numba.njit(parallel=True)
 def first_weights(records, out):
     for row in numba.prange(len(records)):
