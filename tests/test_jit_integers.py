@@ -17,11 +17,12 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from exact import as_exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yaffjit.errors import CompileTypeError
-from yaffjit.jit.integers import as_exact, as_uint64, uint64_exact
+from yaffjit.jit.integers import as_uint64, uint64_exact
 
 IDS = [2**53 + 1, 2**60 + 1, 2**63 + 5, 2**64 - 1, 0, 10]
 UNSIGNED_EDGES = sorted(
@@ -531,7 +532,7 @@ def test_cached_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "cached.py").write_text(
         textwrap.dedent("""
             import numba, numpy as np
-            from yaffjit.jit.integers import as_exact, as_uint64
+            from exact import as_exact
 
             @numba.njit(cache=True)
             def pick(a):

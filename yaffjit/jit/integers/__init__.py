@@ -19,8 +19,8 @@ given one at a time, each equal to Python's, and what isn't given is a compile e
 from __future__ import annotations
 
 from . import arithmetic, arrays, compare, protocol
-from .type import UInt64ExactType, as_exact, as_uint64, uint64_exact
+from .type import UInt64ExactType, as_uint64, uint64_exact
 
-__all__ = ["UInt64ExactType", "as_exact", "as_uint64", "uint64_exact"]
+__all__ = ["UInt64ExactType", "as_uint64", "uint64_exact"]
 
 del arithmetic, arrays, compare, protocol  # imported for what they register with numba

@@ -165,18 +165,6 @@ def _to_float(
 
 
 @intrinsic
-def as_exact(typingctx: Any, x: types.Type) -> Any:
-    """``as_exact(x)``: an unsigned integer of numba's as a uint64_exact."""
-    if x is not uint64_exact and not (isinstance(x, types.Integer) and not x.signed):
-        return None
-
-    def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: Any) -> ir.Value:
-        return context.cast(builder, args[0], sig.args[0], uint64_exact)
-
-    return uint64_exact(x), codegen
-
-
-@intrinsic
 def as_uint64(typingctx: Any, x: types.Type) -> Any:
     """``as_uint64(x)``: a uint64_exact as numba's own uint64."""
     if x is not uint64_exact:
