@@ -56,7 +56,7 @@ def load_text(folder: Path, text: str, **options: Any) -> yj.Schema:
 
 def test_a_file_and_its_imports(ads: Path) -> None:
     schema = yj.load_schema(ads)
-    assert list(schema.messages) == ["ads.Geo", "ads.Banner", "ads.Banner.Inner"]
+    assert list(schema.messages) == ["ads.Banner", "ads.Banner.Inner", "ads.Geo"]
     assert schema["ads.Banner"].name == "Banner"
     assert "ads.Banner.RelatedEntry" in schema
     assert "ads.Nothing" not in schema
@@ -79,6 +79,7 @@ def test_enums_are_int_enums_with_aliases(ads: Path) -> None:
     state = yj.load_schema(ads).enums["ads.State"]
     assert state.LIVE is state.ON  # type: ignore[attr-defined]
     assert state(1) == 1
+    assert pickle.loads(pickle.dumps(state(1))) == 1
 
 
 def test_include_folders(ads: Path, tmp_path: Path) -> None:
@@ -296,11 +297,15 @@ def test_refused_sources(tmp_path: Path) -> None:
         "can't load a schema from int: give .proto paths, a FileDescriptorSet (path or bytes), a generated "
         "module, a message class or a descriptor",
     )
-    refuse(b"", "not a FileDescriptorSet: it holds no named file")
+    refuse(b"", "the source is neither a .proto nor a FileDescriptorSet: it holds no named file")
+    (tmp_path / "x.py").write_text("print(1)")
+    with pytest.raises(yj.SchemaError, match=r"x\.py is neither a \.proto nor a FileDescriptorSet: "):
+        yj.load_schema(tmp_path / "x.py")
+    refuse(tmp_path, f"a folder, not a file: '{tmp_path}'")
     (tmp_path / "a.proto").write_text('syntax = "proto3";')
     missing = tmp_path / "missing"
     refuse(tmp_path / "a.proto", f"no such include folder: {missing}", include=[missing])
-    with pytest.raises(yj.SchemaError, match=r"^not a FileDescriptorSet: "):
+    with pytest.raises(yj.SchemaError, match=r"^the source is neither a \.proto nor a FileDescriptorSet: "):
         yj.load_schema(b"\xff\xff\xff")
 
 
@@ -316,6 +321,11 @@ def test_a_set_that_lacks_a_file(tmp_path: Path) -> None:
 
 def test_an_unknown_message(ads: Path) -> None:
     schema = yj.load_schema(ads)
+    with pytest.raises(yj.SchemaError) as enum:
+        schema["ads.State"]
+    assert str(enum.value) == (
+        "the schema has no message 'ads.State': it is an enum, as schema.enums has them"
+    )
     for name, near in (("Banner", "'ads.Banner'"), ("ads.Baner", "'ads.Banner', 'ads.Geo'")):
         with pytest.raises(yj.SchemaError) as caught:
             schema[name]
@@ -373,6 +383,9 @@ def test_pickles_name_the_same_schema(ads: Path) -> None:
     assert copies == [banner, banner]
     assert pickle.loads(pickle.dumps(banner.schema)) is banner.schema
     assert pickle.loads(pickle.dumps(banner.plan)) is banner.plan
+    (ads.parent / "empty.proto").write_text('syntax = "proto3"; enum Alone { NONE = 0; }')
+    empty = yj.load_schema(ads.parent / "empty.proto")
+    assert pickle.loads(pickle.dumps(empty)) is empty
 
 
 def test_pickles_in_another_process_name_one_schema(ads: Path, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Schema:
         return self._plan.schema
 
     def __getitem__(self, full_name: str) -> MessageType:
-        """The message type of that full name (KeyError-like `SchemaError` with near names if unknown)."""
+        """The message type of that full name. SchemaError with near names if there is none."""
         if not isinstance(full_name, str):
             raise TypeError(f"message types have names, so they aren't found by {type(full_name).__name__}")
         known = self._types.get(full_name)
@@ -71,6 +71,8 @@ class Schema:
             if full_name not in names:
                 ends = [name for name in names if name.endswith(f".{full_name}")]
                 near = near_names(ends[0] if ends else full_name, names)
+                if full_name in self._plan.schema.enums:
+                    near = ": it is an enum, as schema.enums has them"
                 raise SchemaError(f"the schema has no message {full_name!r}{near}")
             known = self._types.setdefault(full_name, MessageType(self, full_name))
         return known
@@ -91,7 +93,7 @@ class Schema:
 
     @functools.cached_property
     def messages(self) -> Mapping[str, MessageType]:
-        """All message types by full name, nested ones too; map entries aren't among them."""
+        """All message types by full name, nested ones too, imported ones last; no map entries."""
         return MappingProxyType(
             {
                 name: self[name]
@@ -102,7 +104,10 @@ class Schema:
 
     @functools.cached_property
     def enums(self) -> Mapping[str, type[enum.IntEnum]]:
-        """All enums by full name, as IntEnum classes; names that share a number are aliases."""
+        """All enums by full name, as IntEnum classes; names that share a number are aliases.
+
+        Members pickle as plain numbers.
+        """
         return MappingProxyType(
             {
                 name: _int_enum(name, enum_def.values)
@@ -132,8 +137,8 @@ class Schema:
 
 def _schema_of(plan: Plan) -> Schema:
     """The schema that a plan was made for."""
-    schema: Schema = plan.memo.get("schema") or Schema(plan)
-    return schema
+    schema: Schema | None = plan.memo.get("schema")
+    return Schema(plan) if schema is None else schema
 
 
 def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:
@@ -148,6 +153,8 @@ def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.
         members[label] = number
     made = enum.IntEnum(name, members)  # type: ignore[misc]
     made.__doc__ = f"The values of enum {full_name}."
+    # The class can't be found by its name in another process; the number is what it stands for.
+    made.__reduce_ex__ = lambda member, protocol: (int, (int(member),))  # type: ignore[method-assign]
     return made
 
 
