@@ -120,4 +120,4 @@ def _init_numba() -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

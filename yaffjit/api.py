@@ -154,7 +154,7 @@ def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.
     made = enum.IntEnum(name, members)  # type: ignore[misc]
     made.__doc__ = f"The values of enum {full_name}."
     # The class can't be found by its name in another process; the number is what it stands for.
-    made.__reduce_ex__ = lambda member, protocol: (int, (int(member),))  # type: ignore[method-assign]
+    setattr(made, "__reduce_ex__", lambda member, protocol: (int, (int(member),)))  # noqa: B010
     return made
 
 

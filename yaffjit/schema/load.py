@@ -29,7 +29,8 @@ def load(source: Any, include: Sequence[PathLike] = (), slice: str | None = None
     reader = OptionsReader()
     messages: dict[str, MessageDef] = {}
     enums: dict[str, EnumDef] = {}
-    for file in reader.parse(descriptors.descriptor_set).file:
+    # Dependencies come first in a set; what was asked for is shown before them.
+    for file in reversed(reader.parse(descriptors.descriptor_set).file):
         prefix = f"{file.package}." if file.package else ""
         for enum in file.enum_type:
             _add_enum(enums, file, descriptors.pool, prefix + enum.name)

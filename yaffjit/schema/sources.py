@@ -47,7 +47,7 @@ def read_source(source: Any, include: Sequence[PathLike]) -> Descriptors:
             file, or the source is of no known sort.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _from_sets([bytes(source)])
+        return _from_sets({"the source": bytes(source)})
     sources = list(source) if isinstance(source, (list, tuple, set, frozenset)) else [source]
     if not sources:
         raise SchemaError("a schema needs at least one source")
@@ -96,7 +96,7 @@ def _from_files(files: Iterable[Any]) -> Descriptors:
 
 def _from_paths(paths: list[PathLike], include: Sequence[PathLike]) -> Descriptors:
     protos: list[Path] = []
-    sets: list[bytes] = []
+    sets: dict[str, bytes] = {}
     for name in paths:
         path = Path(name)
         try:
@@ -106,29 +106,30 @@ def _from_paths(paths: list[PathLike], include: Sequence[PathLike]) -> Descripto
         except (OSError, ValueError) as error:
             raise SchemaError(f"{os.fspath(name)!r} can't be read: {error}") from None
         if not found:
-            raise SchemaError(f"no such file: {os.fspath(name)!r}")
+            what = "a folder, not a file" if os.fspath(name) != "" and path.is_dir() else "no such file"
+            raise SchemaError(f"{what}: {os.fspath(name)!r}")
         if is_proto:
             protos.append(path)
         else:
-            sets.append(content)
+            sets[os.fspath(name)] = content
     if protos:
-        sets.append(run_protoc(protos, [Path(item) for item in include]))
+        sets["protoc's output"] = run_protoc(protos, [Path(item) for item in include])
     return _from_sets(sets)
 
 
-def _from_sets(sets: list[bytes]) -> Descriptors:
+def _from_sets(sets: dict[str, bytes]) -> Descriptors:
     """Descriptors of serialized sets, in a new pool of their own."""
     from google.protobuf import descriptor_pb2, descriptor_pool
     from google.protobuf.message import DecodeError
 
     files: dict[str, Any] = {}
-    for data in sets:
+    for name, data in sets.items():
         try:
             parsed = descriptor_pb2.FileDescriptorSet.FromString(data)
         except DecodeError as error:
-            raise SchemaError(f"not a FileDescriptorSet: {error}") from None
+            raise SchemaError(f"{name} is neither a .proto nor a FileDescriptorSet: {error}") from None
         if not parsed.file or not all(file.name for file in parsed.file):
-            raise SchemaError("not a FileDescriptorSet: it holds no named file")
+            raise SchemaError(f"{name} is neither a .proto nor a FileDescriptorSet: it holds no named file")
         for file in parsed.file:
             known = files.setdefault(file.name, file)
             if known.SerializeToString(deterministic=True) != file.SerializeToString(deterministic=True):
