@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -399,6 +400,22 @@ def raw_bytes(m: Any) -> Any:
 def test_bytes(texts: yaffjit.Schema) -> None:
     contents = [*pairs(), {"raw": b"abab", "other": b"ab"}, {"raw": bytes(range(256)), "other": b"\xfe\xff"}]
     check(texts, raw_bytes, contents, ("flat", "sparse"))
+
+
+def test_numbas_own_bytes_are_read_again(texts: yaffjit.Schema) -> None:
+    """A call is part of what LLVM may leave out, and do once, only if nothing that it reads can change."""
+    view = texts["texts.Flat"].view(texts["texts.Flat"].encode({"raw": b"abc", "other": b"b"}))
+
+    def effects(function: Callable[..., Any]) -> str:
+        jitted = numba.njit(function)
+        assert jitted(view, b"bc") is True
+        code = jitted.inspect_llvm(jitted.signatures[0])
+        (group,) = re.findall(r"define .*@yaffjit\.bytes\.find\..* #(\d+) \{", code)
+        (found,) = re.findall(rf"attributes #{group} = .* memory\((.*)\)", code)
+        return str(found)
+
+    assert effects(lambda m, raw: raw in m.raw) == "read"
+    assert effects(lambda m, raw: m.other in m.raw) == "none"
 
 
 def test_a_number_that_is_no_byte(texts: yaffjit.Schema) -> None:
