@@ -382,6 +382,18 @@ def test_getters_have_a_name_and_say_what_they_read(all_type: yaffjit.MessageTyp
     assert numba.njit(lambda data: has(data, 0))(all_type.encode({})) is False
 
 
+def test_getter_refuses_the_bytes_of_another_format() -> None:
+    message_type = jit_kinds.message_type("flat")
+    get = message_type.getter("plain_int32")
+    buf = message_type.encode({"plain_int32": 7})
+    assert get(buf, 0) == 7
+    protobuf = message_type.message_class(plain_int32=7).SerializeToString() + bytes(8)
+    for data in (protobuf, bytes(8), b"\3\0\0\0" + buf[4:], len(buf).to_bytes(4, "little") + buf[4:]):
+        with pytest.raises(yaffjit.VerifyError) as raised:
+            get(data, 0)
+        assert str(raised.value) == "the root offset at pos leads out of the data: there is no YaFF buffer"
+
+
 @pytest.mark.parametrize("pos", [-1, 10_000])
 def test_getter_refuses_a_pos_outside_the_data(pos: int) -> None:
     message_type = jit_kinds.message_type("flat")

@@ -13,7 +13,7 @@ from numba.core.imputils import lower_constant
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-from yaffjit.errors import CompileTypeError, SchemaError
+from yaffjit.errors import CompileTypeError, SchemaError, VerifyError
 from yaffjit.jit.constants import refuse_disk_cache
 from yaffjit.jit.copies import Reader, copied_type
 from yaffjit.jit.emit.outline import I32, I64, POINTER
@@ -40,7 +40,8 @@ def getter(mp: MessagePlan, path: str) -> Any:
         an index out of range raises IndexError, as does a ``pos`` that isn't within ``data``.
         A jitted function that uses it isn't cached on disk.
 
-    Requires: the buffer at ``pos`` is a well-formed message of this type.
+    Requires: the buffer at ``pos`` is a well-formed message of this type, as `MessageType.verify` tells;
+    nothing but its root offset is checked (VerifyError).
 
     Raises:
         SchemaError: it isn't a path, or it leads to a message, a whole map or repeated messages.
@@ -121,11 +122,15 @@ def _function(mp: MessagePlan, path: str, what: str) -> Any:
     return made
 
 
+_NOT_A_BUFFER = "the root offset at pos leads out of the data: there is no YaFF buffer"
+
+
 @intrinsic
 def read_path(typingctx, data, pos, path):  # type: ignore[no-untyped-def]
     """``read_path(data, pos, path)``: what a path leads to in the buffer at ``data[pos]``.
 
-    The bytes may change while the caller runs. IndexError where ``pos`` isn't within ``data``.
+    The bytes may change while the caller runs. IndexError where ``pos`` isn't within ``data``, VerifyError
+    where what lies there can't be a buffer.
     """
     if not (
         isinstance(data, types.Buffer) and data.ndim == 1 and data.dtype == types.uint8 and data.layout == "C"
@@ -147,8 +152,15 @@ def read_path(typingctx, data, pos, path):  # type: ignore[no-untyped-def]
         with cgutils.if_unlikely(builder, outside):
             context.call_conv.return_user_exc(builder, IndexError, ("pos isn't within the data",))
         buffer = builder.gep(builder.bitcast(array.data, POINTER), [args[1]])
-        root = builder.load(builder.bitcast(buffer, I32.as_pointer()), align=1)
-        reader = Reader(context, builder, builder.gep(buffer, [builder.zext(root, I64)]))
+        root = builder.zext(builder.load(builder.bitcast(buffer, I32.as_pointer()), align=1), I64)
+        # No verification, but the bytes of another format mostly end here and not in a crash.
+        within = builder.and_(
+            builder.icmp_unsigned(">=", root, I64(4)),
+            builder.icmp_unsigned("<", root, builder.sub(array.nitems, args[1])),
+        )
+        with cgutils.if_unlikely(builder, builder.not_(within)):
+            context.call_conv.return_user_exc(builder, VerifyError, (_NOT_A_BUFFER,))
+        reader = Reader(context, builder, builder.gep(buffer, [root]))
         return reader.value(steps) if is_value else reader.presence(steps)
 
     # A uint64 of 2**63 and more is negative as an int64, so it's outside as well.
