@@ -18,6 +18,7 @@ from benchmarks.native import Reader, hash_function
 from benchmarks.timing import Bar, Race
 
 ROWS = 2000
+TEXTS = 10_000
 LOOKUPS = 2000
 PAIRS = 1000  # of the one map that all look-ups are made in
 FEW, MANY = 8, 200  # pairs of each of many maps
@@ -134,23 +135,23 @@ def with_text(rows: int) -> Items:
 
 
 def races(quick: bool) -> Iterator[Race]:
-    rows = ROWS // 10 if quick else ROWS
+    """As many objects if ``quick``: with fewer, the calls themselves would count."""
     with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as folder:
         reader = Reader(Path(folder))
-        yield from lookups(reader, LOOKUPS // 10 if quick else LOOKUPS)
+        yield from lookups(reader, LOOKUPS)
         for pairs in (FEW, MANY):
-            items = with_maps(rows if pairs == FEW else rows // 10, pairs)
+            items = with_maps(ROWS if pairs == FEW else ROWS // 10, pairs)
             for what, function in (("integer", id_in_each), ("text", name_in_each)):
                 name = f"a look-up by {what} key in each of many maps of {pairs} pairs"
                 yield beside_c(reader, items, name, function, 1.2)
-        texts = with_text(rows)
+        texts = with_text(TEXTS)
         yield beside_c(reader, texts, "comparing a text with a literal", count_violins, 1.3)
         many = Items(
-            [{"names": [KINDS[int(kind)] for kind in np.random.default_rng(4).integers(5, size=rows)]}]
+            [{"names": [KINDS[int(kind)] for kind in np.random.default_rng(4).integers(5, size=TEXTS)]}]
         )
         yield Race(
             "comparing each of a repeated text with a literal",
-            rows,
+            TEXTS,
             {
                 "yaffjit": partial(count_violin_names, many.records),
                 "C": reader.items("count_violin_names", many.data, many.offsets),

@@ -15,7 +15,7 @@ from benchmarks.timing import Bar, Race
 
 ELEMENTS = 2000  # within a core's first cache
 ROUNDS = 100  # so that the call itself doesn't count
-QUICK_ROUNDS = 3
+QUICK_ROUNDS = 30
 
 
 @numba.njit

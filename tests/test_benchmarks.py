@@ -68,6 +68,9 @@ def test_suite_runs(
     monkeypatch.setattr(getters, "QUICK_ROWS", 100)
     monkeypatch.setattr(columns, "QUICK_ROWS", 300)
     monkeypatch.setattr(banners, "DISTINCT", 100)
+    monkeypatch.setattr(items, "ROWS", 100)
+    monkeypatch.setattr(items, "TEXTS", 100)
+    monkeypatch.setattr(items, "LOOKUPS", 100)
     monkeypatch.setattr(items, "MANY", 40)
     file = tmp_path / "report.json"
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--only", suite, "--json", str(file)])
@@ -157,6 +160,7 @@ def test_pages_name_races_and_bars_that_there_are(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(getters, "QUICK_ROWS", 100)
     monkeypatch.setattr(columns, "QUICK_ROWS", 300)
     monkeypatch.setattr(banners, "DISTINCT", 100)
+    monkeypatch.setattr(items, "ROWS", 100)
     monkeypatch.setattr(compile, "process", lambda *places: lambda: "0.5")
     known = {("five columns into ready arrays", "extra memory")}
     for suite in program.SUITES.values():
