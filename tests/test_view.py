@@ -160,7 +160,7 @@ def test_default_equal_values_are_present() -> None:
 # --- presence and oneofs ---
 
 
-@pytest.mark.parametrize("name", ["id", "tags", "attrs", "nope", "contact2", 5, None, b"nope", ["id"]])
+@pytest.mark.parametrize("name", ["id", "tags", "attrs", "nope", 5, None, b"nope", ["id"]])
 def test_has_field_raises_what_protobuf_raises(banner: tuple[Any, Any], name: Any) -> None:
     view, message = banner
     with pytest.raises(ValueError) as expected:
@@ -275,6 +275,30 @@ def test_unknown_names(banner: tuple[Any, Any]) -> None:
     assert raised.value.obj is view
     assert "price" in dir(view)
     assert not hasattr(view, "pirce")
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "near"),
+    [
+        ("HasField", "laef", " (did you mean 'leaf'?)"),
+        ("HasField", b"laef", " (did you mean 'leaf'?)"),
+        ("HasField", "contact2", " (did you mean 'contact'?)"),
+        ("HasField", "zzzzzz", ""),
+        ("WhichOneof", "zzzzzz", ""),
+    ],
+)
+def test_presence_of_unknown_names(banner: tuple[Any, Any], method: str, name: Any, near: str) -> None:
+    view, message = banner
+    with pytest.raises(ValueError) as of_protobuf:
+        getattr(message, method)(name)
+    with pytest.raises(ValueError) as raised:
+        getattr(view, method)(name)
+    text = name if isinstance(name, str) else name.decode()
+    assert str(raised.value) == f'Protocol message Banner has no "{text}" field{near}.'
+    assert str(of_protobuf.value).startswith(f'Protocol message Banner has no "{text}" field')
+    # Python's traceback shows nothing of how names are looked up.
+    assert raised.value.__suppress_context__
+    assert raised.value.__cause__ is None
 
 
 def test_unknown_names_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:

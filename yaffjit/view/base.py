@@ -9,7 +9,7 @@ field with one of these.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -307,20 +307,20 @@ def _name_of(name: Any) -> str:
     if isinstance(name, bytes):
         return name.decode(errors="replace")
     if not isinstance(name, str):
-        raise ValueError(f"Expected a field name, but got non-string argument {name!r}.")
+        raise ValueError(f"Expected a field name, but got non-string argument {name!r}.") from None
     return name
 
 
 def _presence_of(access: Access, field_name: Any) -> Test:
-    """A presence test that isn't found at once: by a name of bytes, or protobuf's error."""
+    """A presence test that isn't found at once: by a name of bytes, or protobuf's error, with near names."""
     name = _name_of(field_name)
     if name in access.presence:
         return access.presence[name]
     if name in access.lost:
-        raise ValueError(lost_field(access, name))
+        raise ValueError(lost_field(access, name)) from None
     if name in access.getters:
-        raise ValueError(f"Field {access.descriptor.full_name}.{name} does not have presence.")
-    raise ValueError(_unknown(access, name))
+        raise ValueError(f"Field {access.descriptor.full_name}.{name} does not have presence.") from None
+    raise ValueError(_unknown(access, name, access.presence)) from None
 
 
 def _members_of(access: Access, oneof_name: Any) -> tuple[tuple[str, Test], ...]:
@@ -328,12 +328,12 @@ def _members_of(access: Access, oneof_name: Any) -> tuple[tuple[str, Test], ...]
     if name in access.oneofs:
         return access.oneofs[name]
     if name in access.getters or name in access.lost:
-        raise ValueError(f"Expected a oneof name, but got field name {name}.")
-    raise ValueError(_unknown(access, name))
+        raise ValueError(f"Expected a oneof name, but got field name {name}.") from None
+    raise ValueError(_unknown(access, name, access.oneofs)) from None
 
 
-def _unknown(access: Access, name: str) -> str:
-    return f'Protocol message {access.descriptor.name} has no "{name}" field.'
+def _unknown(access: Access, name: str, known: Iterable[str]) -> str:
+    return f'Protocol message {access.descriptor.name} has no "{name}" field{near_names(name, known)}.'
 
 
 def lost_field(access: Access, name: str) -> str:
