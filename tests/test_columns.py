@@ -358,6 +358,11 @@ def test_tables_of_other_libraries(cols: columns_module.Columns) -> None:
     assert structured["id"].tolist() == cols["id"].tolist()
 
 
+def test_libraries_that_take_any_table(cols: columns_module.Columns) -> None:
+    assert pa.table(cols).equals(cols.to_arrow())
+    assert pa.RecordBatchReader.from_stream(cols).read_all().equals(cols.to_arrow())
+
+
 def test_pandas(recs: Records, cols: columns_module.Columns, monkeypatch: Any) -> None:
     frame = cols.to_pandas()
     assert list(frame.columns) == list(cols)

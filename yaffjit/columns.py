@@ -82,6 +82,10 @@ class Columns(Mapping[str, Array]):
         """A pyarrow Table with a column a path; numbers share their memory."""
         return tables.to_arrow(self)
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """For ``pa.table(cols)``, polars and others that take tables of any library. It imports pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a column a path. ImportError without pandas."""
         return tables.to_pandas(self)
