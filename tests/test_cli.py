@@ -185,7 +185,8 @@ def test_columns_to_a_file(
     suffix: str, read: Callable[[str], pa.Table], capsys: Capture, tmp_path: Path
 ) -> None:
     path = str(tmp_path / f"out{suffix}")
-    assert run(capsys, "columns", "banners.arrow", "id", "price", "state", "-o", path) == ("", "")
+    out, err = run(capsys, "columns", "banners.arrow", "id", "price", "state", "-o", path)
+    assert (out, err) == ("", f"yaffjit: wrote {ROWS} rows of 3 columns to {path}\n")
     expected = yj.open_index("banners.arrow").columns("id", "price", "state").to_arrow()
     assert read(path).equals(expected)
 

@@ -291,6 +291,8 @@ def _columns(parsed: argparse.Namespace) -> None:
 
     with replaced_file(parsed.output) as file, writing(parsed.output):
         _write_columns(columns, file, suffix)
+    # Where errors go, so that what a script reads from standard output is columns only.
+    complain(f"wrote {columns.rows:,} rows of {len(columns)} columns to {parsed.output}")
 
 
 def _write_columns(columns: Columns, file: BinaryIO, suffix: str) -> None:
