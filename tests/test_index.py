@@ -124,10 +124,34 @@ def test_other_columns(index_path: Path) -> None:
     label = index.column("label")
     assert isinstance(label, pa.ChunkedArray)
     assert label.to_pylist() == [f"row {row}" for row in range(ROWS)]
-    for name in ("message", "lable"):
-        with pytest.raises(KeyError) as caught:
-            index.column(name)
-        assert caught.value.args == (f"{index_path} has no column {name!r}; its columns are ['label']",)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("lable", ""),
+        (5, ""),
+        ("kinds.duoble", ""),
+        ("id", ". It's a field of the messages: index.columns('id')"),
+        ("kinds.double", ". It's a field of the messages: index.columns('kinds.double')"),
+        ("message", ". That one is the messages' own: index[row] reads one, index.columns(...) their fields"),
+    ],
+)
+def test_what_is_no_other_column(index_path: Path, name: Any, instead: str) -> None:
+    with pytest.raises(KeyError) as caught:
+        yj.open_index(index_path).column(name)
+    assert caught.value.args == (f"{index_path} has no column {name!r}; its columns are ['label']{instead}",)
+
+
+def test_another_column_is_no_field(index_path: Path) -> None:
+    index = yj.open_index(index_path)
+    with pytest.raises(yj.SchemaError) as caught:
+        index.columns("id", "label")
+    sentence = "path 'label' of columns.Row: columns.Row has no field 'label'"
+    assert str(caught.value) == f"{sentence}. It's another column of the index: index.column('label')"
+    with pytest.raises(yj.SchemaError) as caught:
+        index.columns("id", "lebal")
+    assert str(caught.value) == sentence.replace("label", "lebal")
 
 
 def test_it_is_an_arrow_file_that_describes_itself(
@@ -293,6 +317,28 @@ def test_unknown_fields_are_counted_and_said(
     ]
     assert message.SerializeToString() == twice
     assert yj.open_index(path)[1].HasField("kinds")
+
+
+def test_a_wrong_type_is_suspected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = tmp_path / "few.proto"
+    source.write_text('syntax = "proto3"; package x; message Few { int32 a = 1; }')
+    path = tmp_path / "x.arrow"
+    with caplog.at_level(logging.WARNING, "yaffjit"):
+        # 2: 1; 10: 1
+        built = yj.build_index(path, yj.load_schema(source)["x.Few"], [b"\x50\x01", b"\x10\x01\x50\x01"])
+    assert list(built.unknown_fields.items()) == [("x.Few #2", 1), ("x.Few #10", 2)]
+    assert caplog.messages == [
+        f"{path}: every message has unknown fields: is x.Few the right type? 3 unknown fields or extensions "
+        "in 2 of 2 messages aren't carried: x.Few #2 (1), x.Few #10 (2)"
+    ]
+
+
+def test_swapped_arguments(row_type: yj.MessageType) -> None:
+    for path in ("x.arrow", Path("x.arrow")):
+        with pytest.raises(TypeError) as caught:
+            yj.build_index(row_type, path, [])  # type: ignore[arg-type]
+        example = f"build_index({path!r}, message_type, messages)"
+        assert str(caught.value) == f"build_index takes the path before the message type: {example}"
 
 
 def test_extensions_are_counted(tmp_path: Path) -> None:

@@ -27,6 +27,15 @@ class UnknownFields:
     def total(self) -> int:
         return sum(self.counts.values())
 
+    def sorted(self) -> list[tuple[str, int]]:
+        """The counts by message and field number."""
+
+        def place(item: tuple[str, int]) -> tuple[str, int]:
+            message, _, number = item[0].rpartition(" #")
+            return message, int(number)
+
+        return sorted(self.counts.items(), key=place)
+
     def count(self, message: Any) -> None:
         """Counts in a message of the class, which stays as it is."""
         if self._extendable or self._has_unknown(message):

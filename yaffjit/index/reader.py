@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +29,14 @@ from yaffjit.index.metadata import (
     plan_of,
 )
 from yaffjit.plan import MessagePlan, Plan
+from yaffjit.plan.paths import parse_path
 from yaffjit.progress import progress_bar
 from yaffjit.rows import CHUNK_ROWS, Records
 from yaffjit.rows.chunks import Chunk, Chunks
 from yaffjit.schema import load
+
+if TYPE_CHECKING:
+    from yaffjit.columns import Columns
 
 VERIFY = ("open",)
 ARROW_START = b"ARROW1\0\0"
@@ -107,7 +111,33 @@ class Index(Records):
 
     def column(self, name: str) -> Any:
         """Another column, as an Arrow ChunkedArray that shares the mapped file. KeyError if there is none."""
+        if name not in self.column_names:
+            known = f"{self.path} has no column {name!r}; its columns are {self.column_names}"
+            raise KeyError(known + self._instead(name))
         return self._file.column(name)
+
+    def _instead(self, name: Any) -> str:
+        """Where to look for what isn't another column."""
+        if name == MESSAGE_COLUMN:
+            return ". That one is the messages' own: index[row] reads one, index.columns(...) their fields"
+        try:
+            parse_path(self._plan, name)
+        except (SchemaError, TypeError):
+            return ""
+        return f". It's a field of the messages: index.columns({name!r})"
+
+    def columns(self, *paths: str, out: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Columns:
+        try:
+            return super().columns(*paths, out=out)
+        except SchemaError as error:
+            for path in paths:
+                if path in self.column_names and path not in self._plan.by_name:
+                    raise SchemaError(
+                        f"{error}. It's another column of the index: index.column({path!r})"
+                    ) from None
+            raise
+
+    columns.__doc__ = Records.columns.__doc__
 
     def verify(self, progress: bool | None = None) -> None:
         """Check again what `open_index` checks. Raises IndexFileError."""
@@ -317,8 +347,6 @@ class IndexFile:
                     raise IndexFileError(f"{self.path}: {where}: column {name!r}: {error}") from error
 
     def column(self, name: str) -> Any:
-        if name not in self.column_names:
-            raise KeyError(f"{self.path} has no column {name!r}; its columns are {self.column_names}")
         self.check_size()
         return pa.chunked_array(self._parts(name), type=self._reader.schema.field(name).type)
 

@@ -93,6 +93,9 @@ def build_index(
         ValueError: an unknown layout or representation, or a column that doesn't fit the messages.
         TypeError: an argument of another type.
     """
+    if _is_path(message_type) and not _is_path(path):
+        example = f"build_index({message_type!r}, message_type, messages)"
+        raise TypeError(f"build_index takes the path before the message type: {example}")
     path = text_path(path)
     mp = plan_of(message_type)
     if layout not in LAYOUTS:
@@ -128,12 +131,14 @@ def build_index(
         batches.close()
         nbytes = file.tell()
     if unknown.total:
-        fields = ", ".join(f"{name} ({count:,})" for name, count in sorted(unknown.counts.items()))
+        fields = ", ".join(f"{name} ({count:,})" for name, count in unknown.sorted())
+        doubt = f"every message has unknown fields: is {mp.full_name} the right type? "
         logger.warning(
-            "%s: %s unknown fields or extensions in %s of %s messages aren't carried: %s",
-            *(path, f"{unknown.total:,}", f"{unknown.rows:,}", f"{rows:,}", fields),
+            "%s: %s%s unknown fields or extensions in %s of %s messages aren't carried: %s",
+            *(path, doubt if unknown.rows == rows else ""),
+            *(f"{unknown.total:,}", f"{unknown.rows:,}", f"{rows:,}", fields),
         )
-    return BuiltIndex(path, rows, nbytes, dict(unknown.counts), unknown.rows)
+    return BuiltIndex(path, rows, nbytes, dict(unknown.sorted()), unknown.rows)
 
 
 def _reader(mp: MessagePlan, unknown: UnknownFields) -> Callable[[Any], Any]:
@@ -228,6 +233,10 @@ class _BatchWriter:
             self._writer.write_batch(batch, custom_metadata=metadata)
         self._number += 1
         self._clear()
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, bytes, os.PathLike))
 
 
 def _arrow(values: Any) -> Any:
