@@ -263,6 +263,19 @@ def test_build_says_what_isnt_a_delimited_file(capsys: Capture, tmp_path: Path) 
     assert not Path(output).exists()
 
 
+def test_build_names_the_file_of_a_message(capsys: Capture, tmp_path: Path) -> None:
+    bad, cut, output = (str(tmp_path / name) for name in ("bad.pb", "cut.pb", "out.arrow"))
+    yj.write_delimited(bad, [b"", b"\x08"])  # a field without its value
+    Path(cut).write_bytes(b"\x05\x08")
+    build = ("build", "ads.proto", "ads.Banner", "banners.pb")
+    said = fails(capsys, *build, bad, "banners.pb", "-o", output)
+    start = f"{bad}, message 1: row {ROWS + 1}: not the protobuf bytes of ads.Banner: "
+    assert said.startswith(start)
+    assert fails(capsys, *build, cut, "-o", output) == (
+        f"{cut}: the message at byte 0 has 5 bytes, but the file ends after 1 of them"
+    )
+
+
 def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     for how in ("compiled", "there already, loaded"):

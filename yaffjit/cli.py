@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaffjit as yj
-from yaffjit.errors import IndexFileError, SchemaError, YaffjitError
+from yaffjit.errors import DecodeError, EncodeError, IndexFileError, SchemaError, YaffjitError
 from yaffjit.terminal import complain, flush_or_drop_output, is_printable, standard_output
 
 if TYPE_CHECKING:
@@ -192,13 +192,36 @@ def _add_build(commands: Any) -> None:
 def _build(parsed: argparse.Namespace) -> None:
     _refuse_overwriting(parsed.output, [parsed.schema, *parsed.inputs])
     message_type = _load_schema(parsed)[parsed.message]
-    built = yj.build_index(parsed.output, message_type, _read_all(parsed.inputs), layout=parsed.layout)
+    inputs = _Inputs(parsed.inputs)
+    try:
+        built = yj.build_index(parsed.output, message_type, inputs, layout=parsed.layout)
+    except (DecodeError, EncodeError) as error:
+        if not inputs.handed_out:  # reading failed, which names the file itself
+            raise
+        raise type(error)(f"{inputs.path}, message {inputs.number}: {error}") from error
     print(f"{built.path}: {built.rows:,} {parsed.message} messages, {built.nbytes:,} bytes")
 
 
-def _read_all(paths: Sequence[str]) -> Iterator[bytes]:
-    for path in paths:
-        yield from yj.read_delimited(path)
+class _Inputs:
+    """The messages of several files.
+
+    Attributes:
+        path, number: where the last message is from: its file, and its number there, from 0.
+        handed_out: it's being worked on; False while the next one is read.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
+        self.path = ""
+        self.number = 0
+        self.handed_out = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for path in self._paths:
+            for number, payload in enumerate(yj.read_delimited(path)):
+                self.path, self.number, self.handed_out = path, number, True
+                yield payload
+                self.handed_out = False
 
 
 # show
