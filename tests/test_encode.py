@@ -281,6 +281,11 @@ def test_arrays_without_dimensions_are_no_lists(codec: Any, name: str) -> None:
 def test_refusals_of_whole_values(codec: Any) -> None:
     message_type = codec["codec.All"]
     assert refusal(message_type, [1]) == "codec.All: [1] is not a dict or a message"
+    for given in (b"\x08\x01", bytearray(b""), memoryview(b"")):
+        assert refusal(message_type, given) == (
+            f"codec.All: {type(given).__name__} given: give a message or a dict; "
+            "for protobuf bytes, message_class.FromString(...) first"
+        )
     assert refusal(message_type, {5: 1}) == "codec.All: 5 is not the name of a field of codec.All"
     leaf = codec["codec.Leaf"].message_class()
     assert refusal(message_type, leaf) == "codec.All expected, but the message is a codec.Leaf"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from verify_buffers import (
 )
 
 from yaffjit.codec import verify_plain as plain
-from yaffjit.codec.verify import _loaded, _request, verify
+from yaffjit.codec.verify import _loaded, _request, verify, verify_many
 from yaffjit.codec.verify_plain import verify_plain
 from yaffjit.errors import VerifyError
 
@@ -324,6 +325,34 @@ def test_error_holds_what_it_says() -> None:
     with pytest.raises(VerifyError) as caught:
         verify(mp, buf)
     assert (caught.value.found, caught.value.limit, caught.value.row) == (16, 42, None)
+
+
+@pytest.mark.parametrize(
+    ("buf", "is_protobuf"),
+    [
+        (b"\x08\x05\x12\x06\x1a\x04Oslo", True),
+        (b"\x08\x05", True),
+        (b"\x08\x05\xf8\x3e\x01", True),  # and a field that the schema hasn't
+        (b"\xf8\x3e\x01\xf8\x3e\x01", False),  # nothing else
+        (b"", False),
+        (b"\xff" * 20, False),
+        (u32(100) + u16(0x8000), False),
+        (root(b"", u16(0x8000))[:-1], False),
+    ],
+)
+def test_protobuf_bytes_are_recognised(buf: bytes, is_protobuf: bool) -> None:
+    mp = plan("Banner")
+    sentence = "; these look like protobuf bytes: encode them first"
+    with pytest.raises(VerifyError) as bare:
+        verify_plain(mp, buf)
+    for given in (buf, memoryview(buf), bytearray(buf)):
+        with pytest.raises(VerifyError) as caught:
+            verify(mp, given)
+        assert str(caught.value) == str(bare.value) + (sentence if is_protobuf else "")
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(VerifyError) as of_row:
+        verify_many(mp, GOOD["empty flat root"][1] + buf, [0, 6, 6 + len(buf)])
+    assert str(of_row.value) == f"row 1: {bare.value}" + (sentence if is_protobuf else "")
 
 
 GOOD = {

@@ -43,6 +43,7 @@ class VerifyError(DecodeError):
         position: absolute byte position in the buffer.
         found, limit: the two numbers of the comparison that failed.
         row: the row within records or an index, if there is one.
+        hint: what the caller may have mistaken, at the end of the sentence; mostly ``""``.
     """
 
     def __init__(
@@ -62,12 +63,15 @@ class VerifyError(DecodeError):
         self.found = found
         self.limit = limit
         self.row = row
+        self.hint = ""
 
     def __str__(self) -> str:
         where = self.message + (f", field {self.path}" if self.path else "")
         if self.row is not None:
             where = f"row {self.row}: {where}"
         sentence = super().__str__()
+        if self.hint:
+            sentence += f"; {self.hint}"
         return f"{where}: {sentence}" if where else sentence
 
 

@@ -64,6 +64,11 @@ def own_message(mp: MessagePlan, message_class: Any, message: Any) -> Any:
         message = View.to_message(message)
         if type(message) is message_class:
             return message
+    if isinstance(message, (bytes, bytearray, memoryview)):
+        raise EncodeError(
+            f"{mp.full_name}: {type(message).__name__} given: give a message or a dict; "
+            "for protobuf bytes, message_class.FromString(...) first"
+        )
     if not isinstance(message, Message):
         from yaffjit.codec.from_dict import message_from_dict
 

@@ -27,6 +27,10 @@ PLAIN_MESSAGES = 200
 PLAIN_BYTES = 65536
 # Buffers up to this size are rather copied into bytes than asked for their address.
 _COPIED_BYTES = 16384
+# The root offset.
+_OFFSET_NBYTES = 4
+# Larger buffers aren't parsed only for a hint.
+_HINT_BYTES = 16 * 2**20
 # What the kernel checks in one call, about 10 ms: as often progress is shown and Ctrl-C works.
 _CALL_BYTES = 16 * 2**20
 _CALL_ROWS = 65536
@@ -52,10 +56,14 @@ def verify(mp: MessagePlan, buf: Any, utf8: bool = True) -> None:
             return
     data = _byte_view(buf)
     kernel = _loaded.for_work(1, len(data))
-    if kernel is None:
-        verify_plain(mp, data, utf8)
-    else:
-        _verify_by(kernel, mp, data, utf8)
+    try:
+        if kernel is None:
+            verify_plain(mp, data, utf8)
+        else:
+            _verify_by(kernel, mp, data, utf8)
+    except VerifyError as error:
+        error.hint = _hint(mp, data)
+        raise
 
 
 def verify_many(
@@ -214,13 +222,41 @@ def _verify_row(
         if end > len(data):
             text = f"offset {end} is past the end of the data ({len(data)} bytes)"
             raise VerifyError(text, message=mp.full_name, found=end, limit=len(data))
-        if kernel is None:
-            verify_plain(mp, data[begin:end], utf8)
-        else:
-            _verify_by(kernel, mp, data[begin:end], utf8)
+        shown = data[begin:end]
+        try:
+            if kernel is None:
+                verify_plain(mp, shown, utf8)
+            else:
+                _verify_by(kernel, mp, shown, utf8)
+        except VerifyError as error:
+            error.hint = _hint(mp, shown)
+            raise
     except VerifyError as error:
         error.row = first_row + row
         raise
+
+
+def _hint(mp: MessagePlan, data: bytes | memoryview) -> str:
+    """What may be the matter with bytes that aren't well-formed: they may be protobuf's.
+
+    They may be if no root message lies where they say, and protobuf reads a field of the message from them.
+    What is left of a YaFF buffer isn't taken for them: protobuf refuses the zeros in a small root offset.
+    """
+    nbytes = len(data)
+    root = int.from_bytes(data[:_OFFSET_NBYTES], "little")
+    root_lies_inside = nbytes >= _OFFSET_NBYTES and _OFFSET_NBYTES <= root < nbytes
+    if root_lies_inside or nbytes > _HINT_BYTES:
+        return ""
+    from google.protobuf.message import DecodeError as ProtobufError
+
+    message_class: Any = mp.plan.schema.message_class(mp.full_name)
+    try:
+        message = message_class.FromString(bytes(data))
+    except ProtobufError:
+        return ""
+    if not message_class.ListFields(message):
+        return ""
+    return "these look like protobuf bytes: encode them first"
 
 
 def _byte_view(buf: Any) -> bytes | memoryview:
