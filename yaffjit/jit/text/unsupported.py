@@ -119,6 +119,8 @@ for _symbol, _function in _UNARY.items():
 for _function in (operator.mod, operator.imod):
     refuse_calls(_function, _formatted)
 refuse_calls(operator.getitem, _index)
+# numba takes its own bytes for an array here too, whose step is lost on the way out.
+refuse_calls(operator.getitem, lambda args: _index(args) if _has_bytes(args[:1]) else None, first=True)
 refuse_calls(operator.contains, _contained)
 refuse_calls(int, _number("int"))
 refuse_calls(float, _number("float"))
