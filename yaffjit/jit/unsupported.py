@@ -133,9 +133,9 @@ for _function in _FUNCTIONS:
 for _name, _function in vars(np).items():
     if isinstance(_function, np.ufunc):
         refuse_calls(_function, _called(f"np.{_name}"))
-for _function in (np.array, np.asarray):
-    refuse_calls(_function, _array_of_uint64(f"np.{_function.__name__}"))
-refuse_calls(np.full, _array_of_uint64("np.full"), first=True)
+# first: numba's asarray() calls array(), which would name that, in functions after a parallel one
+for _function in (np.array, np.asarray, np.full):
+    refuse_calls(_function, _array_of_uint64(f"np.{_function.__name__}"), first=True)
 refuse_calls(operator.getitem, _of_message("{} has no items in jitted code: read a field by its name"))
 refuse_calls(len, _of_message("{} has no len() in jitted code"))
 refuse_calls("getiter", _of_message("{} can't be iterated over in jitted code: read a field by its name"))
