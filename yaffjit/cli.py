@@ -315,7 +315,9 @@ def _columns(parsed: argparse.Namespace) -> None:
     with replaced_file(parsed.output) as file, writing(parsed.output):
         _write_columns(columns, file, suffix)
     # Where errors go, so that what a script reads from standard output is columns only.
-    complain(f"wrote {columns.rows:,} rows of {len(columns)} columns to {parsed.output}")
+    rows, count = columns.rows, len(columns)
+    size = f"{rows:,} row{'s' * (rows != 1)} of {count} column{'s' * (count != 1)}"
+    complain(f"wrote {size} to {parsed.output}")
 
 
 def _write_columns(columns: Columns, file: BinaryIO, suffix: str) -> None:
