@@ -17,6 +17,7 @@ from yaffjit.errors import CompileTypeError
 from yaffjit.jit.refusals import refusal, refuse_calls, shown
 from yaffjit.jit.text.rules import bare
 from yaffjit.jit.text.type import BytesType, TextLikeType
+from yaffjit.jit.types import OneofType
 
 Args = tuple[types.Type, ...]
 
@@ -62,6 +63,8 @@ def _binary(symbol: str, taken: Callable[[Args], bool]) -> Callable[[Args], str 
     def rule(args: Args) -> str | None:
         if len(args) != 2 or not taken(args):
             return None
+        if symbol in ("==", "!=") and any(isinstance(bare(arg), OneofType) for arg in args):
+            return None  # oneofs compare with numba's strings, which a text becomes
         return f"{_named(args[0])} {symbol} {_named(args[1])} isn't supported in jitted code"
 
     return rule
