@@ -4,7 +4,7 @@ What jitted code borrows isn't counted, so anything that lives longer than the c
 out are closed where they begin, at no cost when the code runs:
 
 * containers (typed lists and dicts, jitclasses, structrefs, whatever else numba counts references to),
-  results of ``objmode`` blocks, types named in jitted code: a look at the types of each inferred function;
+  results of ``objmode`` blocks: a look at the types of each inferred function;
 * jitted generators that Python would hold: when they are boxed;
 * globals, closure variables and defaults: when they would become constants.
 

@@ -266,7 +266,7 @@ def _check(request: int, buffer: int, nbytes: int) -> bool:
     """Whether a buffer is well-formed; without a memo, one whose long texts are shared often isn't.
 
     Requires: ``nbytes`` readable bytes at ``buffer``; a request whose table and memo are as described.
-    Source: sections 1 to 6 of the format; the limits are our own.
+    Source: docs/format.md; the limits are our own.
     """
     table = load_i64(request + 8 * TABLE)
     utf8 = load_i64(request + 8 * UTF8)
