@@ -8,6 +8,7 @@ import pickle
 from functools import cache
 from typing import Any
 
+import google.protobuf
 import numpy as np
 import pytest
 from vectors import TESTS
@@ -95,6 +96,7 @@ def test_missing_keys(maps: tuple[Any, Any], name: str) -> None:
     assert len(held) == count
 
 
+PROTOBUF_VERSION = int(google.protobuf.__version__.partition(".")[0])
 WRONG_KEYS: dict[str, list[Any]] = {
     "s": [5, None, 1.0, "\ud800", b"\xff", ["a"]],
     "i32": ["a", 1.0, None, True, 2**31, -(2**31) - 1],
@@ -110,12 +112,18 @@ def test_wrong_keys_raise_what_protobuf_raises(maps: tuple[Any, Any], name: str)
     held, wanted = (getattr(value, name) for value in maps)
     for key in WRONG_KEYS[name]:
         for read in (lambda kept, key=key: kept[key], lambda kept, key=key: key in kept):
-            with pytest.raises((TypeError, ValueError, OverflowError)) as expected:
-                read(wanted)
-            with pytest.raises(type(expected.value)) as raised:
+            with pytest.raises((TypeError, ValueError, OverflowError)) as raised:
                 read(held)
-            assert str(raised.value) == str(expected.value)
-        with pytest.raises(type(expected.value)):
+            try:
+                read(wanted)
+            except (TypeError, ValueError, OverflowError) as expected:
+                assert type(raised.value) is type(expected)
+                assert str(raised.value) == str(expected)
+            else:
+                # Before version 7 protobuf takes a bool for a number there.
+                assert PROTOBUF_VERSION < 7
+                assert key is True
+        with pytest.raises(type(raised.value)):
             held.get(key)
 
 
