@@ -300,10 +300,10 @@ def test_messages_may_come_through_a_pipe(tmp_path: Path) -> None:
 
 INTERRUPTED = """
 import signal, sys
-import yaffjit.cli
+import yaffjit
 def show(*arguments, **options):
     {how}
-yaffjit.cli.yj.open_index = show
+yaffjit.open_index = show
 from yaffjit.__main__ import run
 sys.argv = ["yaffjit", "show", "odd.arrow", "0"]
 run()

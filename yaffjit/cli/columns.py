@@ -1,0 +1,75 @@
+"""`yaffjit columns`: fields of an index as a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import yaffjit as yj
+from yaffjit.cli.options import add_command, path_text, refuse_overwriting
+from yaffjit.errors import IndexFileError
+from yaffjit.terminal import complain
+
+if TYPE_CHECKING:
+    from yaffjit.columns import Columns
+
+COLUMN_SUFFIXES = (".csv", ".parquet", ".arrow", ".feather")
+
+
+def add_columns(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "columns",
+        _columns,
+        "pull fields out of an index as columns",
+        "yaffjit columns banners.arrow id price stats.ctr\n"
+        "yaffjit columns banners.arrow id geo.lat geo.lon -o features.parquet",
+    )
+    parser.add_argument("index", type=path_text, metavar="INDEX", help="an index file")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a number, bool or enum, as stats.ctr")
+    parser.add_argument(
+        "--output",
+        "-o",
+        type=path_text,
+        metavar="FILE",
+        help=f"the file to write: {', '.join(COLUMN_SUFFIXES)} (default: CSV to standard output)",
+    )
+
+
+def _columns(parsed: argparse.Namespace) -> None:
+    suffix = ".csv" if parsed.output is None else Path(parsed.output).suffix.lower()
+    if suffix not in COLUMN_SUFFIXES:
+        raise IndexFileError(f"{parsed.output}: the suffix must be one of {', '.join(COLUMN_SUFFIXES)}")
+    if parsed.output is not None:
+        refuse_overwriting(parsed.output, [parsed.index])
+    columns = yj.open_index(parsed.index).columns(*parsed.paths)
+    if parsed.output is None:
+        _write_columns(columns, sys.stdout.buffer, suffix)
+        return
+    from yaffjit.index.atomic import replaced_file, writing
+
+    with replaced_file(parsed.output) as file, writing(parsed.output):
+        _write_columns(columns, file, suffix)
+    # Where errors go, so that what a script reads from standard output is columns only.
+    rows, count = columns.rows, len(columns)
+    size = f"{rows:,} row{'s' * (rows != 1)} of {count} column{'s' * (count != 1)}"
+    complain(f"wrote {size} to {parsed.output}")
+
+
+def _write_columns(columns: Columns, file: BinaryIO, suffix: str) -> None:
+    import pyarrow as pa
+
+    table = columns.to_arrow()
+    if suffix == ".csv":
+        from pyarrow import csv
+
+        csv.write_csv(table, file)
+    elif suffix == ".parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, file)
+    else:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)

@@ -1,0 +1,66 @@
+"""What the commands share: how they are declared, their options, and what they refuse."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import yaffjit as yj
+from yaffjit.errors import IndexFileError
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], None], what: str, examples: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=what,
+        description=what[0].upper() + what[1:] + ".",
+        epilog="examples:\n" + "".join(f"  {line}\n" for line in examples.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=run)
+    return parser
+
+
+def path_text(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("a path can't be empty")
+    return text
+
+
+def whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from None
+
+
+def refuse_overwriting(output: str, inputs: Sequence[str]) -> None:
+    """An output takes the place of its file only once it is whole, but what was read would be gone."""
+    for path in inputs:
+        try:
+            same = os.path.samefile(output, path)
+        except OSError:  # one of them isn't there; an input says so when it is read
+            continue
+        if same:
+            raise IndexFileError(f"{output} is read by this command, so it can't be written by it")
+
+
+def add_schema_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--include",
+        "-I",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder with imported files",
+    )
+    parser.add_argument("--slice", metavar="NAME", help="read YaFF's options by this slice")
+
+
+def load_schema(parsed: argparse.Namespace) -> yj.Schema:
+    return yj.load_schema(parsed.schema, include=parsed.include, slice=parsed.slice)
