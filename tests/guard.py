@@ -77,10 +77,11 @@ def check_kernel() -> None:
         for mp in seed.plans:
             for buf in buffers(seed):
                 offsets = np.array([0, len(buf)])
-                rest = len(buf), offsets.ctypes.data, 0, 1, _request(mp, True).address
-                verdict = int(kernel.check_one(buf, _request(mp, True).address))
-                assert kernel.check_rows(guard.at_begin(buf), *rest) == verdict
-                assert kernel.check_rows(guard.at_end(buf), *rest) == verdict
+                rest = len(buf), offsets.ctypes.data, 0, 1
+                request = _request(mp, True).address
+                verdict = int(kernel.check_one(buf, request))
+                assert kernel.check_rows(request, guard.at_begin(buf), *rest) == verdict
+                assert kernel.check_rows(request, guard.at_end(buf), *rest) == verdict
                 count += 1
                 passed += verdict
     print(f"{count} buffers, {passed} accepted")

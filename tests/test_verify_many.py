@@ -15,7 +15,7 @@ import pytest
 from verify_buffers import GOOD_GEO as GOOD
 from verify_buffers import flat_root, plan, shared_texts, text, u32
 
-from yaffjit.codec.verify import _loaded, verify, verify_many
+from yaffjit.codec.verify import _loaded, verify, verify_many, verify_places
 from yaffjit.errors import VerifyError, YaffjitError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -176,6 +176,35 @@ def test_rows_that_share_long_texts(path: str) -> None:
     data, offsets = joined(shared, shared, shared[:-1])
     with pytest.raises(VerifyError, match=r"^row 2: verify.Banner, field tags\[0\]: terminator"):
         verify_many(mp, data, offsets)
+
+
+def test_messages_that_lie_anywhere(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As rows of one buffer, but rows without a message are passed over."""
+    monkeypatch.setattr("yaffjit.codec.verify._CALL_ROWS", 30)
+    mp = plan("Geo")
+    held = [np.frombuffer(buf, np.uint8) for buf in (GOOD, b"", BAD, NOT_UTF8, GOOD + b"behind it")]
+    good, empty, bad, not_utf8, longer = ([array.ctypes.data, array.size] for array in held)
+    null = [0, 0]
+
+    def places(*rows: list[int]) -> np.ndarray[Any, Any]:
+        return np.array(rows, np.int64).reshape(len(rows), 2)
+
+    told: list[int] = []
+    verify_places(mp, places(*[good, null, longer, null] * 10), progress=told.append)
+    assert sum(told) == 40
+    verify_places(mp, places())
+    verify_places(mp, places(*[null] * 3))
+    verify_places(mp, places(good, not_utf8), utf8=False)
+    for row, sentence in (
+        (bad, SENTENCE),
+        (not_utf8, "verify.Geo, field city: text isn't UTF-8: byte 0xff at byte 18"),
+        (empty, "verify.Geo: root offset of 4 bytes runs past the end of the buffer (0 bytes) at byte 0"),
+    ):
+        rows = places(*[good] * 40, null, row, good, bad)
+        with pytest.raises(VerifyError) as caught:
+            verify_places(mp, rows, first_row=1000)
+        assert str(caught.value) == f"row 1041: {sentence}"
+        assert caught.value.row == 1041
 
 
 def test_disagreement_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,10 @@ only asked what is wrong.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,28 +91,90 @@ def verify_many(
     """
     shown = _byte_view(data)
     array = _offsets(offsets)
-    count = len(array) - 1
-    nbytes = len(shown)
-    kernel = _loaded.for_work(count, min(nbytes, max(0, int(array[-1]) - int(array[0]))))
+    held = np.frombuffer(shown, np.uint8)
+    address = _address(held) if len(shown) else _address(array)  # never 0, which stands for scattered ones
+    _verify_rows(
+        _Rows(mp, utf8, first_row, len(array) - 1),
+        min(len(shown), max(0, int(array[-1]) - int(array[0]))),
+        (address, len(shown), _address(array)),
+        lambda row: _slice(mp, shown, int(array[row]), int(array[row + 1])),
+        progress,
+    )
+    return False
+
+
+def verify_places(
+    mp: MessagePlan,
+    places: NDArray[np.int64],
+    utf8: bool = True,
+    progress: Callable[[int], object] | None = None,
+    first_row: int = 0,
+) -> bool:
+    """`verify_many` for messages that lie anywhere in memory.
+
+    Args:
+        mp: the plan of the messages.
+        places: int64[count, 2], C-contiguous: the address of each message and its size in bytes. A row
+            without a message has address 0, and is passed over.
+        utf8, progress, first_row: as for `verify_many`.
+
+    Raises:
+        VerifyError: of the first row whose bytes are bad; positions are within the row.
+
+    Requires: that many bytes can be read at each address, and don't change.
+    """
+    assert places.dtype == np.int64 and places.shape[1:] == (2,) and places.flags.c_contiguous
+    _verify_rows(
+        _Rows(mp, utf8, first_row, len(places)),
+        int(places[:, 1].sum()),
+        (0, 0, _address(places)),
+        lambda row: _bytes_at(*map(int, places[row])),
+        progress,
+    )
+    return False
+
+
+class _Rows(NamedTuple):
+    """Many messages of one type."""
+
+    mp: MessagePlan
+    utf8: bool
+    first_row: int
+    count: int
+
+
+def _verify_rows(
+    rows: _Rows,
+    nbytes: int,
+    where: tuple[int, int, int],
+    bytes_of: Callable[[int], bytes | memoryview | None],
+    progress: Callable[[int], object] | None,
+) -> None:
+    """Check many messages.
+
+    Args:
+        nbytes: of all of them.
+        where: they lie, as the kernel takes it: buffer, nbytes, offsets.
+        bytes_of: gives the bytes of a row, or None if it has no message; raises VerifyError if it can't.
+    """
+    count = rows.count
+    kernel = _loaded.for_work(count, nbytes)
     if kernel is None:
         for row in range(count):
-            _verify_row(None, mp, shown, array, row, utf8, first_row)
+            _verify_row(None, rows, row, bytes_of)
         if progress is not None:
             progress(count)
         return
     if not count:
         return
-    request = _request(mp, utf8)
-    # The arrays are named so that they live until the last call.
-    held = np.frombuffer(shown, np.uint8)
-    address, offsets_address = _address(held), _address(array)
+    request = _request(rows.mp, rows.utf8)
     step = min(max(1, count * _CALL_BYTES // (nbytes + 1)), _CALL_ROWS)
     row = 0
     while row < count:
         last = min(row + step, count)
-        done = kernel.check_rows(address, nbytes, offsets_address, row, last, request.address)
+        done = kernel.check_rows(request.address, *where, row, last)
         if done < last:
-            _verify_row(kernel, mp, shown, array, done, utf8, first_row)
+            _verify_row(kernel, rows, done, bytes_of)
             done += 1
         if progress is not None:
             progress(done - row)
@@ -199,41 +262,48 @@ def _passes(kernel: Kernel, data: bytes | memoryview, request: _Request) -> bool
         return bool(kernel.check_one(data, request.address))
     held = np.frombuffer(data, np.uint8)
     offsets = np.array([0, len(data)], np.int64)
-    return bool(kernel.check_rows(_address(held), len(data), _address(offsets), 0, 1, request.address) == 1)
+    return bool(kernel.check_rows(request.address, _address(held), len(data), _address(offsets), 0, 1) == 1)
 
 
 def _verify_row(
-    kernel: Kernel | None,
-    mp: MessagePlan,
-    data: bytes | memoryview,
-    offsets: NDArray[np.int64],
-    row: int,
-    utf8: bool,
-    first_row: int,
+    kernel: Kernel | None, rows: _Rows, row: int, bytes_of: Callable[[int], bytes | memoryview | None]
 ) -> None:
     """One row, with all that can be said about it."""
-    begin, end = int(offsets[row]), int(offsets[row + 1])
     try:
-        if begin < 0:
-            raise VerifyError(f"offset {begin} (at least 0)", message=mp.full_name, found=begin, limit=0)
-        if end < begin:
-            text = f"offsets go from {begin} down to {end}"
-            raise VerifyError(text, message=mp.full_name, found=end, limit=begin)
-        if end > len(data):
-            text = f"offset {end} is past the end of the data ({len(data)} bytes)"
-            raise VerifyError(text, message=mp.full_name, found=end, limit=len(data))
-        shown = data[begin:end]
+        shown = bytes_of(row)
+        if shown is None:
+            return
         try:
             if kernel is None:
-                verify_plain(mp, shown, utf8)
+                verify_plain(rows.mp, shown, rows.utf8)
             else:
-                _verify_by(kernel, mp, shown, utf8)
+                _verify_by(kernel, rows.mp, shown, rows.utf8)
         except VerifyError as error:
-            error.hint = _hint(mp, shown)
+            error.hint = _hint(rows.mp, shown)
             raise
     except VerifyError as error:
-        error.row = first_row + row
+        error.row = rows.first_row + row
         raise
+
+
+def _slice(mp: MessagePlan, data: bytes | memoryview, begin: int, end: int) -> bytes | memoryview:
+    """The bytes between two offsets."""
+    if begin < 0:
+        raise VerifyError(f"offset {begin} (at least 0)", message=mp.full_name, found=begin, limit=0)
+    if end < begin:
+        text = f"offsets go from {begin} down to {end}"
+        raise VerifyError(text, message=mp.full_name, found=end, limit=begin)
+    if end > len(data):
+        text = f"offset {end} is past the end of the data ({len(data)} bytes)"
+        raise VerifyError(text, message=mp.full_name, found=end, limit=len(data))
+    return data[begin:end]
+
+
+def _bytes_at(address: int, nbytes: int) -> bytes | memoryview | None:
+    """The bytes at an address, not copied; None for address 0."""
+    if not address:
+        return None
+    return _byte_view((ctypes.c_uint8 * nbytes).from_address(address))
 
 
 def _hint(mp: MessagePlan, data: bytes | memoryview) -> str:

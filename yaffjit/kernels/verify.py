@@ -455,16 +455,24 @@ def _check_one(buf: bytes, request: int) -> bool:
     return _check(request, data_address(buf), len(buf))
 
 
-def _check_rows(buffer: int, nbytes: int, offsets: int, first: int, last: int, request: int) -> int:
+def _check_rows(request: int, buffer: int, nbytes: int, offsets: int, first: int, last: int) -> int:
     """The first of the rows ``first`` to ``last - 1`` with bad offsets or a malformed buffer; else ``last``.
 
-    Requires: ``nbytes`` readable bytes at ``buffer``, ``last + 1`` int64 at ``offsets``, a request as above.
+    Messages lie in one buffer, or anywhere: then ``buffer`` is 0, and address 0 is a row without a message.
+
+    Requires: a request as above; ``nbytes`` readable bytes at ``buffer`` and ``last + 1`` int64 at
+    ``offsets``; or ``last`` pairs of int64 there, an address and how many bytes can be read at it.
     """
     for row in range(first, last):
-        begin = load_i64(offsets + 8 * row)
-        end = load_i64(offsets + 8 * row + 8)
-        if begin < 0 or end < begin or end > nbytes or not _check(request, buffer + begin, end - begin):
-            return row
+        if buffer == 0:
+            start = load_i64(offsets + 16 * row)
+            if start != 0 and not _check(request, start, load_i64(offsets + 16 * row + 8)):
+                return row
+        else:
+            begin = load_i64(offsets + 8 * row)
+            end = load_i64(offsets + 8 * row + 8)
+            if begin < 0 or end < begin or end > nbytes or not _check(request, buffer + begin, end - begin):
+                return row
     return last
 
 
