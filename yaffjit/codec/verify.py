@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ def verify_many(
     utf8: bool = True,
     progress: Callable[[int], object] | None = None,
     first_row: int = 0,
-) -> None:
+) -> bool:
     """`verify` for many messages at once; other threads run meanwhile.
 
     Args:
@@ -134,7 +135,8 @@ def verify_places(
     return False
 
 
-class _Rows(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Rows:
     """Many messages of one type."""
 
     mp: MessagePlan
