@@ -6,7 +6,8 @@
     attrs["size"]        the value of a key of a map; scores[5] where keys are integers, flags[true]
     attrs["a.b"].name    a field of a message that is a map's value
 
-A key of text is written as a string of Python or JSON is, between single or double quotes.
+A key of text is written as a string of Python or JSON is, between single or double quotes. What more a column's
+path can be is in `yaffjit.plan.columns`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,12 @@ class Step:
     @property
     def target(self) -> tuple[MessagePlan, FieldPlan]:
         """A field like what the step leads to, and its message: the value in a map's pairs, one element."""
-        if self.index is None:
+        return (self.mp, self.f) if self.index is None else self.each
+
+    @property
+    def each(self) -> tuple[MessagePlan, FieldPlan]:
+        """A field like one of what the step leads to, and its message, whether it has an index or not."""
+        if not self.f.repeated:
             return self.mp, self.f
         if self.f.is_map:
             entry = self.mp.child(self.f)
@@ -70,66 +76,84 @@ def parse_path(mp: MessagePlan, path: str) -> tuple[Step, ...]:
     """
     if not isinstance(path, str):
         raise TypeError(f'a path is text, as "stats.ctr", not {type(path).__name__}')
-    return _Parser(mp, path).steps()
+    return Parser(mp, path).steps()
 
 
-class _Parser:
-    def __init__(self, mp: MessagePlan, path: str) -> None:
+class Parser:
+    """Reads a path from left to right.
+
+    Args:
+        mp: the message that it starts in.
+        path: the whole text.
+        through: whether it may go on behind repeated messages and maps, into all of their elements.
+
+    Attributes:
+        at: the position of what is read next.
+    """
+
+    def __init__(self, mp: MessagePlan, path: str, through: bool = False) -> None:
         self.mp = mp
         self.path = path
+        self.through = through
         self.at = 0
 
     def steps(self) -> tuple[Step, ...]:
-        made = [self._step(self.mp)]
+        """All steps, to the end of the text."""
+        made = [self.step(self.mp)]
         while self.at < len(self.path):
             if self.path[self.at] != ".":
-                self._expected("'.' or the end" if made[-1].index is not None else "'.', '[' or the end")
+                self.expected("'.' or the end" if made[-1].index is not None else "'.', '[' or the end")
             self.at += 1
-            made.append(self._step(self._entered(made[-1])))
+            made.append(self.step(self.entered(made[-1])))
         return tuple(made)
 
-    def _step(self, mp: MessagePlan) -> Step:
+    def name(self) -> str:
+        """The name here, which is behind the parser then."""
         found = _NAME.match(self.path, self.at)
         if found is None:
-            self._expected("a field's name")
-        name = found.group()
+            self.expected("a field's name")
+        self.at = found.end()
+        return found.group()
+
+    def step(self, mp: MessagePlan) -> Step:
+        """The step here, whose field is in a message."""
+        name = self.name()
         f = mp.by_name.get(name)
         if f is None:
-            self._refuse(f"{mp.full_name} has no field {name!r}{_instead(mp, name)}")
-        self.at = found.end()
+            self.refuse(f"{mp.full_name} has no field {name!r}{_instead(mp, name)}")
         return Step(mp, f, self._index(mp, f) if self.path.startswith("[", self.at) else None)
 
-    def _entered(self, step: Step) -> MessagePlan:
+    def entered(self, step: Step) -> MessagePlan:
         """The message that the next name is in."""
-        owner, target = step.target
+        owner, target = step.each if self.through else step.target
         if target.kind == "message" and not target.repeated:
             return owner.child(target)
         following = _NAME.match(self.path, self.at)
         if following is None:
-            self._expected("a field's name")
+            self.expected("a field's name")
         name = following.group()
-        if step.index is not None:
+        if step.index is not None or (self.through and step.f.repeated):
             part = "values" if step.f.is_map else "elements"
-            self._refuse(f"field {step.f.name} has {part} of kind {target.kind}, without a field {name!r}")
+            self.refuse(f"field {step.f.name} has {part} of kind {target.kind}, without a field {name!r}")
         text = f"field {step.f.name} is {_kind(step.f)}, and has no field {name!r}"
         if step.f.repeated:
             text += f": name {'a key' if step.f.is_map else 'an element'}, as {example(step.mp, step.f)}"
-        self._refuse(text)
+        self.refuse(text)
 
     def _index(self, mp: MessagePlan, f: FieldPlan) -> Index:
         found = _INDEX.match(self.path, self.at)
         if not f.repeated:
-            self._refuse(f"field {f.name} is {_kind(f)}, and has no elements")
+            self.refuse(f"field {f.name} is {_kind(f)}, and has no elements")
         if found is None:
-            self._expected("a key in brackets" if f.is_map else "an index in brackets")
+            self.expected("a key in brackets" if f.is_map else "an index in brackets")
         given = self._literal(found)
         self.at = found.end()
         if f.is_map:
             self._check_key(mp, f, given)
         elif isinstance(given, (str, bool)):
-            self._refuse(f"field {f.name} is repeated: an element is named by its index, as {f.name}[0]")
+            self.refuse(f"field {f.name} is repeated: an element is named by its index, as {f.name}[0]")
         elif not -_MOST_ELEMENTS <= given < _MOST_ELEMENTS:
-            self._refuse(f"index {given} of field {f.name} is beyond all that a message holds")
+            self.refuse(f"index {given} of field {f.name} is beyond all that a message holds")
         return given
 
     def _literal(self, found: re.Match[str]) -> Index:
@@ -146,7 +170,7 @@ class _Parser:
             fault = "an escape or character that a string of Python can't have"
         else:
             return text
-        self._refuse(f"the text at position {found.start('text')} has {fault}")
+        self.refuse(f"the text at position {found.start('text')} has {fault}")
 
     def _check_key(self, mp: MessagePlan, f: FieldPlan, given: Index) -> None:
         key = mp.child(f).fields[0]
@@ -155,21 +179,23 @@ class _Parser:
         else:
             wanted = bool if key.kind == "bool" else int
         if type(given) is not wanted:
-            self._refuse(f"field {f.name} is a map with keys of kind {key.kind}, as in {example(mp, f)}")
+            self.refuse(f"field {f.name} is a map with keys of kind {key.kind}, as in {example(mp, f)}")
         if wanted is int:
             bits = 8 * SCALAR_WIDTH[key.kind]
             low, high = (0, 2**bits) if key.kind in _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1))
             if not low <= int(given) < high:
-                self._refuse(f"key {given} of field {f.name} is out of range for {key.kind}")
+                self.refuse(f"key {given} of field {f.name} is out of range for {key.kind}")
 
-    def _expected(self, what: str) -> NoReturn:
+    def expected(self, what: str) -> NoReturn:
+        """Refuse what is here, where something else had to be."""
         rest = self.path[self.at :]
         found = f"not {rest[0]!r}" if rest else "but the path ends"
         if rest.startswith("["):
             found = f"not {rest!r}"
-        self._refuse(f"expected {what} at position {self.at}, {found}")
+        self.refuse(f"expected {what} at position {self.at}, {found}")
 
-    def _refuse(self, text: str) -> NoReturn:
+    def refuse(self, text: str) -> NoReturn:
+        """Raise an error that names the path."""
         raise SchemaError(f"path {self.path!r} of {self.mp.full_name}: {text}")
 
 
