@@ -1,13 +1,28 @@
-"""Runs compiled loops over stretches of rows on all cores."""
+"""Runs compiled loops over stretches of rows on threads: each row once, the first error by row order.
+
+Threads live for one call only, so that a fork at any moment is safe; starting one takes 0.1 ms.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
 import os
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+Work = Callable[[int, int], None]
+
+STRETCH_SECONDS = 0.01  # of one call of `run_timed`'s work, about
+ALONE_SECONDS = 0.001  # of work before threads are worth their start
+GROWTH = 8  # how much longer than the stretch before one may be, in rows
+
+_CGROUP = Path("/sys/fs/cgroup")
 
 
-def run_stretches(work: Callable[[int, int], None], rows: int, stretch: int) -> None:
+def run_stretches(work: Work, rows: int, stretch: int, threads: int | None = None) -> None:
     """Call ``work(begin, end)`` for stretches of rows until all have been covered, some at the same time.
 
     The first error by row order is raised; what hasn't begun by then is dropped, so Ctrl-C takes no longer
@@ -17,30 +32,168 @@ def run_stretches(work: Callable[[int, int], None], rows: int, stretch: int) -> 
         work: must release the GIL in what takes time, and take any stretch in any order.
         rows: how many there are.
         stretch: rows of one call; about 10 ms of work.
+        threads: how many work at the same time, None for one a core.
     """
-    begins = range(0, rows, stretch)
+    threads = checked_threads(threads)
     # The first one is this thread's: it compiles, and few rows need no other.
-    for begin in begins[:1]:
-        work(begin, min(begin + stretch, rows))
-    rest = begins[1:]
-    threads = min(cores(), len(rest))
-    if threads < 2:
-        for begin in rest:
+    if rows > 0:
+        work(0, min(stretch, rows))
+    rest = math.ceil(rows / stretch) - 1
+    if min(threads, rest) < 2:
+        for begin in range(stretch, rows, stretch):
             work(begin, min(begin + stretch, rows))
         return
-    # A pool lives for one call only, so that a fork at any moment is safe; starting it takes 0.1 ms.
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="yaffjit")
-    try:
-        calls = [pool.submit(work, begin, min(begin + stretch, rows)) for begin in rest]
-        for call in calls:
-            call.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    _Run(work, stretch, rows, lambda left: stretch).on_threads(min(threads, rest))
+
+
+def run_timed(
+    work: Work, rows: int, threads: int | None = None, stop: Callable[[], None] | None = None, begin: int = 0
+) -> None:
+    """As `run_stretches`, by stretches of about 10 ms each, whatever a row takes.
+
+    Args:
+        work, rows, threads: see there. Here the first call is of one row.
+        stop: called where Ctrl-C came; it has the calls of ``work`` that run now return early.
+        begin: the first row.
+    """
+    threads = checked_threads(threads)
+    pace = _Pace(threads)
+    while begin < rows and pace.seconds < ALONE_SECONDS:
+        count = min(pace.rows, rows - begin)
+        pace.timed(work, begin, begin + count)
+        begin += count
+    if begin < rows:
+        threads = min(threads, math.ceil((rows - begin) / pace.rows_in(ALONE_SECONDS)))
+        run = _Run(lambda begin, end: pace.timed(work, begin, end), begin, rows, pace.next_rows)
+        # Also a single one: this thread has to be free for Ctrl-C.
+        run.on_threads(threads, stop)
+
+
+def checked_threads(threads: int | None) -> int:
+    """How many threads an argument ``threads`` asks for.
+
+    Raises:
+        ValueError: less than one.
+        TypeError: it's neither an integer nor None.
+    """
+    if threads is None:
+        return cores()
+    count = operator.index(threads)
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, not {count}")
+    return count
+
+
+class _Pace:
+    """How many rows take how long."""
+
+    def __init__(self, threads: int) -> None:
+        self.rows = 1  # of the next stretch, by the last one
+        self.seconds = 0.0  # of all so far
+        self._threads = threads
+        self._row_seconds = 0.0
+
+    def timed(self, work: Work, begin: int, end: int) -> None:
+        start = time.perf_counter()
+        work(begin, end)
+        seconds = time.perf_counter() - start
+        self.seconds += seconds
+        self._row_seconds = seconds / (end - begin)
+        goal = STRETCH_SECONDS if self.seconds >= ALONE_SECONDS else ALONE_SECONDS
+        self.rows = max(1, min(self.rows_in(goal), GROWTH * (end - begin)))
+
+    def rows_in(self, seconds: float) -> int:
+        return max(1, int(seconds / max(self._row_seconds, 1e-10)))
+
+    def next_rows(self, left: int) -> int:
+        """Less towards the end, so that all threads end at the same time."""
+        return max(min(self.rows, left // (2 * self._threads)), self.rows // 16, 1)
+
+
+class _Run:
+    """One call's work on threads.
+
+    Args:
+        begin, rows: the first row, and where they end.
+        next_rows: rows of the next stretch, of those that are left.
+    """
+
+    def __init__(self, work: Work, begin: int, rows: int, next_rows: Callable[[int], int]) -> None:
+        self._work = work
+        self._begin = begin
+        self._rows = rows
+        self._next_rows = next_rows
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._running = 0
+        self._first: tuple[int, BaseException] | None = None
+
+    def on_threads(self, threads: int, stop: Callable[[], None] | None = None) -> None:
+        workers: list[threading.Thread] = []
+        try:
+            self._running = threads
+            for number in range(threads):
+                worker = threading.Thread(target=self._worker, name=f"yaffjit-{number}")
+                worker.start()
+                workers.append(worker)
+            self._ended.wait()
+        except BaseException:  # Ctrl-C, or there can't be so many threads
+            with self._lock:
+                self._begin = self._rows
+            if stop is not None:
+                stop()
+            raise
+        finally:
+            for worker in workers:
+                worker.join()
+        if self._first is not None:
+            try:
+                raise self._first[1]
+            finally:
+                self._first = None  # a cycle, by its traceback
+
+    def _worker(self) -> None:
+        while True:
+            with self._lock:
+                begin = self._begin
+                if begin >= self._rows:
+                    break
+                end = min(self._rows, begin + self._next_rows(self._rows - begin))
+                self._begin = end
+            try:
+                self._work(begin, end)
+            except BaseException as error:
+                with self._lock:
+                    # All rows before these have been taken, so none of those that come can be the first.
+                    self._begin = self._rows
+                    if self._first is None or begin < self._first[0]:
+                        self._first = begin, error
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                self._ended.set()
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Cores that this process may use: by its affinity, and by the limit of its container."""
     try:
-        return len(os.sched_getaffinity(0))
+        count = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every platform
-        return os.cpu_count() or 1
+        count = os.cpu_count() or 1
+    return min(count, _limit() or count)
+
+
+def _limit() -> int | None:
+    """Cores that the control group may use, rounded up; None without a limit."""
+    try:
+        quota, period = (_CGROUP / "cpu.max").read_text().split()
+    except (OSError, ValueError):  # the first version of control groups
+        try:
+            quota, period = (
+                (_CGROUP / "cpu" / f"cpu.cfs_{what}_us").read_text() for what in ("quota", "period")
+            )
+        except OSError:
+            return None
+    if quota.strip() in ("max", "-1"):
+        return None
+    return max(1, math.ceil(int(quota) / int(period)))
