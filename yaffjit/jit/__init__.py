@@ -1,5 +1,8 @@
 """Fields as machine code: numba types of views and records, and jitted getters over one's own arrays."""
 
+# The first: which rules numba asks before which mustn't depend on what was compiled before.
+from yaffjit.jit import numba_rules  # noqa: F401  # isort: skip
+
 # Some are imported for what they register with numba.
 from yaffjit.jit import (  # noqa: F401
     attributes,
