@@ -15,31 +15,10 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 
 from yaffjit.errors import CompileAttributeError
 from yaffjit.jit.integers import uint64_exact
+from yaffjit.jit.operators import BINARY, EQUALITY, ORDER, UNARY
 from yaffjit.jit.refusals import is_probed, refusal, refuse_calls, shown
 from yaffjit.jit.types import MessageViewType, OneofType, RecordsType
 
-_BINARY = {
-    "+": (operator.add, operator.iadd),
-    "-": (operator.sub, operator.isub),
-    "*": (operator.mul, operator.imul),
-    "//": (operator.floordiv, operator.ifloordiv),
-    "%": (operator.mod, operator.imod),
-    "/": (operator.truediv, operator.itruediv),
-    "**": (operator.pow, operator.ipow),
-    "&": (operator.and_, operator.iand),
-    "|": (operator.or_, operator.ior),
-    "^": (operator.xor, operator.ixor),
-    "<<": (operator.lshift, operator.ilshift),
-    ">>": (operator.rshift, operator.irshift),
-    "==": (operator.eq,),
-    "!=": (operator.ne,),
-    "<": (operator.lt,),
-    "<=": (operator.le,),
-    ">": (operator.gt,),
-    ">=": (operator.ge,),
-}
-_ORDER = ("==", "!=", "<", "<=", ">", ">=")
-_UNARY: dict[str, Callable[..., Any]] = {"-": operator.neg, "~": operator.invert}
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (min, max, divmod, round, complex, pow, sum)
 
 Args = tuple[types.Type, ...]
@@ -69,7 +48,7 @@ def _binary(symbol: str) -> Callable[[Args], str | None]:
         message = _first_message(args)
         if message is None:
             return None
-        if symbol in _ORDER:
+        if symbol in EQUALITY + ORDER:
             return f"messages aren't compared in jitted code: compare fields of {message.mp.full_name}"
         return f"{symbol} isn't for messages: use fields of {message.mp.full_name}"
 
@@ -123,11 +102,11 @@ def _of_message(words: str) -> Callable[[Args], str | None]:
     return rule
 
 
-for _symbol, _operators in _BINARY.items():
+for _symbol, _operators in BINARY.items():
     for _operator in _operators:
         refuse_calls(_operator, _binary(_symbol))
-for _symbol, _function in _UNARY.items():
-    refuse_calls(_function, _unary(_symbol))
+for _symbol in "-~":
+    refuse_calls(UNARY[_symbol], _unary(_symbol))
 for _function in _FUNCTIONS:
     refuse_calls(_function, _called(_function.__name__))
 for _name, _function in vars(np).items():

@@ -15,24 +15,11 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 
 from yaffjit.errors import CompileAttributeError
 from yaffjit.jit.maps.type import MapPartType, MapType
+from yaffjit.jit.operators import BINARY, EQUALITY, ORDER
 from yaffjit.jit.refusals import is_probed, refusal, refuse_calls
 
 Args = tuple[types.Type, ...]
 
-_OPERATORS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "+": (operator.add, operator.iadd),
-    "-": (operator.sub, operator.isub),
-    "*": (operator.mul, operator.imul),
-    "&": (operator.and_, operator.iand),
-    "|": (operator.or_, operator.ior),
-    "^": (operator.xor, operator.ixor),
-    "==": (operator.eq,),
-    "!=": (operator.ne,),
-    "<": (operator.lt,),
-    "<=": (operator.le,),
-    ">": (operator.gt,),
-    ">=": (operator.ge,),
-}
 _ARRAYS: tuple[Callable[..., Any], ...] = (np.array, np.asarray, np.sum, np.mean, np.max, np.min)
 
 
@@ -50,8 +37,8 @@ def _rule(words: str, count: int | None = None) -> Callable[[Args], str | None]:
     return rule
 
 
-for _symbol, _functions in _OPERATORS.items():
-    for _function in _functions:
+for _symbol in (*"+-*&|^", *EQUALITY, *ORDER):
+    for _function in BINARY[_symbol]:
         refuse_calls(_function, _rule(f"{_symbol} of {{}} isn't available in jitted code: use its values"))
 for _function in _ARRAYS:
     refuse_calls(_function, _rule(f"np.{_function.__name__}() isn't for {{}}: use np.array(list(x))", 1))

@@ -14,21 +14,13 @@ from numba.core import types
 from numba.core.typing.templates import infer_global
 
 from yaffjit.errors import CompileTypeError
+from yaffjit.jit.operators import BINARY, ORDER
 from yaffjit.jit.refusals import refusal, refuse_calls
 from yaffjit.jit.repeated.access import Typing
 from yaffjit.jit.repeated.arrays import REDUCTIONS
 from yaffjit.jit.repeated.type import RepeatedType
 
 Args = tuple[types.Type, ...]
-
-_OPERATORS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "+": (operator.add, operator.iadd),
-    "*": (operator.mul, operator.imul),
-    "<": (operator.lt,),
-    "<=": (operator.le,),
-    ">": (operator.gt,),
-    ">=": (operator.ge,),
-}
 
 
 def _first(args: Args) -> RepeatedType | None:
@@ -45,9 +37,9 @@ def _rule(words: str) -> Callable[[Args], str | None]:
     return rule
 
 
-for _symbol, _functions in _OPERATORS.items():
+for _symbol in ("+", "*", *ORDER):
     _text = f"{_symbol} isn't for {{}}, which is repeated: list(x) makes a list of it"
-    for _function in _functions:
+    for _function in BINARY[_symbol]:
         refuse_calls(_function, _rule(_text))
 # Not the ufuncs: numba fuses those whose results are arrays, and takes a repeated field for a number there.
 _UFUNCS: tuple[Any, ...] = tuple(f for f in vars(np).values() if isinstance(f, np.ufunc))

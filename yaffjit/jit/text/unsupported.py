@@ -14,6 +14,7 @@ from numba.core import types
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from yaffjit.errors import CompileTypeError
+from yaffjit.jit.operators import BINARY, EQUALITY, UNARY
 from yaffjit.jit.refusals import refusal, refuse_calls, shown
 from yaffjit.jit.text.rules import bare
 from yaffjit.jit.text.type import BytesType, TextLikeType
@@ -21,26 +22,6 @@ from yaffjit.jit.types import OneofType
 
 Args = tuple[types.Type, ...]
 
-_BINARY: dict[str, tuple[Callable[..., Any], ...]] = {
-    "+": (operator.add, operator.iadd),
-    "-": (operator.sub, operator.isub),
-    "*": (operator.mul, operator.imul),
-    "//": (operator.floordiv, operator.ifloordiv),
-    "/": (operator.truediv, operator.itruediv),
-    "**": (operator.pow, operator.ipow),
-    "&": (operator.and_, operator.iand),
-    "|": (operator.or_, operator.ior),
-    "^": (operator.xor, operator.ixor),
-    "<<": (operator.lshift, operator.ilshift),
-    ">>": (operator.rshift, operator.irshift),
-    "==": (operator.eq,),
-    "!=": (operator.ne,),
-    "<": (operator.lt,),
-    "<=": (operator.le,),
-    ">": (operator.gt,),
-    ">=": (operator.ge,),
-}
-_UNARY: dict[str, Callable[..., Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 _FUNCTIONS: tuple[Callable[..., Any], ...] = (abs, complex, divmod, max, min, pow, round, sum)
 
 
@@ -63,7 +44,7 @@ def _binary(symbol: str, taken: Callable[[Args], bool]) -> Callable[[Args], str 
     def rule(args: Args) -> str | None:
         if len(args) != 2 or not taken(args):
             return None
-        if symbol in ("==", "!=") and any(isinstance(bare(arg), OneofType) for arg in args):
+        if symbol in EQUALITY and any(isinstance(bare(arg), OneofType) for arg in args):
             return None  # oneofs compare with numba's strings, which a text becomes
         return f"{_named(args[0])} {symbol} {_named(args[1])} isn't supported in jitted code"
 
@@ -112,14 +93,14 @@ def _number(name: str) -> Callable[[Args], str | None]:
     return lambda args: text if _has_text(args[:1]) else None
 
 
-for _symbol, _operators in _BINARY.items():
-    for _operator in _operators:
+for _symbol, _operators in BINARY.items():
+    for _operator in _operators if _symbol != "%" else ():  # which has a sentence of its own
         refuse_calls(_operator, _binary(_symbol, _has_text))
         # numba takes its own bytes for arrays here, and fails later.
         refuse_calls(_operator, _binary(_symbol, _has_bytes), first=True)
-for _symbol, _function in _UNARY.items():
+for _symbol, _function in UNARY.items():
     refuse_calls(_function, _unary(_symbol))
-for _function in (operator.mod, operator.imod):
+for _function in BINARY["%"]:
     refuse_calls(_function, _formatted)
 refuse_calls(operator.getitem, _index)
 # numba takes its own bytes for an array here too, whose step is lost on the way out.
