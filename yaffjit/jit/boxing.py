@@ -91,7 +91,7 @@ def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
 def _unbox_records(records: RecordsType, obj: ir.Value, c: Any) -> NativeValue:
     b = c.builder
     native = cgutils.create_struct_proxy(records)(c.context, b)
-    native.table = b.inttoptr(_integer(c, obj, "_chunk_table_address"), POINTER)
+    native.table = b.inttoptr(_integer(c, obj, "_table_address"), POINTER)
     native.start = _integer(c, obj, "_start")
     native.count = _integer(c, obj, "_count")
     _, native.owner = _read_owner(c, _attribute(c, obj, "_owner"))
@@ -192,7 +192,7 @@ def box_view(key: tuple[str, str], address: int, held: Held | None) -> View:
     if not address:
         return cls._default_()
     assert owner is not None
-    return cls(owner.data, address - owner.address, owner)
+    return cls(*owner.place(address))
 
 
 def view_class_of(key: tuple[str, str], plan: Plan | None) -> type[View]:

@@ -1,7 +1,7 @@
 """Records in jitted code: length, rows, slices, iteration; rows are views.
 
-Row r of records is found through a table of chunks of 65,536 rows: the address of a chunk's data, and that
-of its int64 offsets.
+A row is found through a table, in the form that the records' type tells: of chunks (`yaffjit.rows.chunks`) or
+of the address of each message (`yaffjit.rows.places`).
 """
 
 from __future__ import annotations
@@ -19,52 +19,113 @@ from numba.cpython.slicing import fix_slice
 from numba.extending import intrinsic
 
 from yaffjit.errors import RowError
-from yaffjit.jit.emit.outline import I32, I64, POINTER, Body, call_outlined
+from yaffjit.jit.emit.outline import I32, I64, NULL, POINTER, Body, call_outlined
 from yaffjit.jit.integers import UInt64ExactType
 from yaffjit.jit.lengths import has_length
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
 
-CHUNK_SHIFT = 16
+PAGE_SHIFT = 16
+# Where a chunk's words are in the table: `yaffjit.rows.chunks`.
+OFFSETS_AT = 8
+END_AT = 16
+CHUNK_NBYTES = 24
+PLACE_SHIFT = 4  # of the table of scattered records: address, bytes
 CACHE_LINE = 64
-PREFETCHED_LINES = (
-    2  # the header and slots of a root message; what follows comes by the processor's own choice
-)
+# The header and slots of a root message; what follows comes by the processor's own choice.
+PREFETCHED_LINES = 2
+# Of messages anywhere in memory none comes by itself; most are within these lines.
+SCATTERED_LINES = 4
+# Rows between the one that a loop over scattered records is at and the one that is fetched meanwhile.
+ROWS_AHEAD = 24
 
 
-def _buffer_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
-    """Where the bytes of a row begin; it counts from the first chunk."""
+def _chunk(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
+    """The words of the chunk that holds a row, which counts from the first chunk."""
 
     def emit(body: Body) -> None:
         b = body.builder
         table, row = body.args
-        chunk = body.at(table, b.shl(b.lshr(row, I64(CHUNK_SHIFT)), I64(4)))
-        data = b.inttoptr(body.load(chunk, 0, I64), POINTER)
-        offsets = b.inttoptr(body.load(chunk, 8, I64), POINTER)
-        within = b.and_(row, I64((1 << CHUNK_SHIFT) - 1))
-        b.ret(body.at(data, body.load(offsets, b.shl(within, I64(3)), I64)))
+        first = b.inttoptr(body.load(table, b.shl(b.lshr(row, I64(PAGE_SHIFT)), I64(3)), I64), POINTER)
+        before = b.block
+        search, found = b.append_basic_block(), b.append_basic_block()
+        b.branch(search)
+        b.position_at_end(search)
+        chunk = b.phi(POINTER)
+        chunk.add_incoming(first, before)
+        chunk.add_incoming(body.at(chunk, CHUNK_NBYTES), search)
+        b.cbranch(b.icmp_signed("<", row, body.load(chunk, END_AT, I64)), found, search)
+        b.position_at_end(found)
+        b.ret(chunk)
 
-    return call_outlined(builder, "buffer", CHUNK_SHIFT, POINTER, [table, row], emit, frozen=True)
+    return call_outlined(builder, "chunk", CHUNK_NBYTES, POINTER, [table, row], emit, frozen=True)
 
 
-def _row_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
-    """The message at a row, which counts from the first chunk."""
+def _buffer_in_chunk(builder: ir.IRBuilder, data: ir.Value, offsets: ir.Value, row: ir.Value) -> ir.Value:
+    """Where the bytes of a row begin, by the addresses that a chunk has; all are int64."""
+
+    def emit(body: Body) -> None:
+        b = body.builder
+        data, offsets, row = body.args
+        # A chunk's offsets count from a row that may lie before them, so they aren't pointed into.
+        offset_at = b.inttoptr(b.add(offsets, b.shl(row, I64(3))), POINTER)
+        b.ret(body.at(b.inttoptr(data, POINTER), body.load(offset_at, 0, I64)))
+
+    return call_outlined(builder, "in_chunk", "", POINTER, [data, offsets, row], emit, frozen=True)
+
+
+def _buffer_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value, scattered: bool) -> ir.Value:
+    """Where the bytes of a row begin; it counts from the table's first. Null for a null row."""
+
+    def emit_chunked(body: Body) -> None:
+        b = body.builder
+        table, row = body.args
+        chunk = _chunk(b, table, row)
+        data, offsets = body.load(chunk, 0, I64), body.load(chunk, OFFSETS_AT, I64)
+        b.ret(_buffer_in_chunk(b, data, offsets, row))
+
+    def emit_scattered(body: Body) -> None:
+        b = body.builder
+        table, row = body.args
+        b.ret(b.inttoptr(body.load(table, b.shl(row, I64(PLACE_SHIFT)), I64), POINTER))
+
+    emit = emit_scattered if scattered else emit_chunked
+    return call_outlined(builder, "buffer", scattered, POINTER, [table, row], emit, frozen=True)
+
+
+def _root(builder: ir.IRBuilder, buffer: ir.Value, scattered: bool) -> ir.Value:
+    """The message in a buffer; null for a null row."""
 
     def emit(body: Body) -> None:
         buffer = body.args[0]
+        if scattered:
+            body.return_unless(body.builder.icmp_unsigned("!=", buffer, NULL), NULL)
         body.builder.ret(body.at(buffer, body.builder.zext(body.load(buffer, 0, I32), I64)))
 
-    buffer = _buffer_pointer(builder, table, row)
-    return call_outlined(builder, "root", "", POINTER, [buffer], emit, frozen=True)
+    return call_outlined(builder, "root", scattered, POINTER, [buffer], emit, frozen=True)
 
 
-def _view(context: Any, builder: ir.IRBuilder, records: Any, mp: Any, row: ir.Value) -> ir.Value:
-    """The view of a row that counts from the records' own first."""
-    made = cgutils.create_struct_proxy(message_type(mp))(context, builder)
-    made.pointer = _row_pointer(builder, records.table, builder.add(records.start, row))
-    made.owner = records.owner
+def _view(context: Any, builder: ir.IRBuilder, typ: Any, buffer: ir.Value, owner: ir.Value) -> ir.Value:
+    """The view of the message in a buffer of records, or of an iterator over them."""
+    made = cgutils.create_struct_proxy(message_type(typ.mp))(context, builder)
+    made.pointer = _root(builder, buffer, typ.scattered)
+    made.owner = owner
     return made._getvalue()
+
+
+def _view_of_row(context: Any, builder: ir.IRBuilder, typ: RecordsType, records: Any, row: ir.Value) -> ir.Value:
+    """The view of a row that counts from the records' own first."""
+    buffer = _buffer_pointer(builder, records.table, builder.add(records.start, row), typ.scattered)
+    return _view(context, builder, typ, buffer, records.owner)
+
+
+def _prefetch(builder: ir.IRBuilder, buffer: ir.Value, lines: int) -> None:
+    kind = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32])
+    prefetch = builder.module.declare_intrinsic("llvm.prefetch", [POINTER], kind)
+    for line in range(lines):
+        at = builder.gep(buffer, [I64(CACHE_LINE * line)])
+        builder.call(prefetch, [at, I32(0), I32(3), I32(1)])  # for reading, to be kept, data
 
 
 @intrinsic
@@ -78,7 +139,7 @@ def message_at(typingctx, records, row):  # type: ignore[no-untyped-def]
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         native = cgutils.create_struct_proxy(records)(context, builder, args[0])
-        return _view(context, builder, native, records.mp, args[1])
+        return _view_of_row(context, builder, records, native, args[1])
 
     return message_type(records.mp)(records, types.int64), codegen
 
@@ -94,12 +155,9 @@ def prefetch_at(typingctx, records, row):  # type: ignore[no-untyped-def]
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         native = cgutils.create_struct_proxy(records)(context, builder, args[0])
-        buffer = _buffer_pointer(builder, native.table, builder.add(native.start, args[1]))
-        kind = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [POINTER], kind)
-        for line in range(PREFETCHED_LINES):
-            at = builder.gep(buffer, [I64(CACHE_LINE * line)])
-            builder.call(prefetch, [at, I32(0), I32(3), I32(1)])  # for reading, to be kept, data
+        row = builder.add(native.start, args[1])
+        buffer = _buffer_pointer(builder, native.table, row, records.scattered)
+        _prefetch(builder, buffer, SCATTERED_LINES if records.scattered else PREFETCHED_LINES)
         return context.get_dummy_value()
 
     return types.none(records, types.int64), codegen
@@ -173,7 +231,7 @@ def _get_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     row = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
     with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", row, count)):
         call_jitted(context, builder, _raise_row_error, (types.int64, types.int64), [index, count])
-    return _view(context, builder, native, sig.args[0].mp, row)
+    return _view_of_row(context, builder, sig.args[0], native, row)
 
 
 @lower_builtin(operator.getitem, RecordsType, UInt64ExactType)
@@ -182,7 +240,7 @@ def _get_unsigned_row(context: Any, builder: ir.IRBuilder, sig: Signature, args:
     index, count = args[1], native.count
     with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", index, count)):
         call_jitted(context, builder, _raise_row_error, (types.uint64, types.int64), [index, count])
-    return _view(context, builder, native, sig.args[0].mp, index)
+    return _view_of_row(context, builder, sig.args[0], native, index)
 
 
 @lower_builtin(operator.getitem, RecordsType, types.SliceType)
@@ -206,6 +264,10 @@ def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     made.count = records.count
     made.owner = records.owner
     made.row = cgutils.alloca_once_value(builder, I64(0))
+    # The first row's chunk is looked up as that of a row behind the end of another one.
+    made.data = cgutils.alloca_once_value(builder, I64(0))
+    made.offsets = cgutils.alloca_once_value(builder, I64(0))
+    made.end = cgutils.alloca_once_value(builder, I64(-1))
     return made._getvalue()
 
 
@@ -215,10 +277,33 @@ has_length(RecordsIteratorType)
 @lower_builtin("iternext", RecordsIteratorType)
 @iternext_impl(RefType.BORROWED)
 def _next_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value], result: Any) -> None:
-    native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    typ = sig.args[0]
+    native = cgutils.create_struct_proxy(typ)(context, builder, args[0])
     row = builder.load(native.row)
     inside = builder.icmp_signed("<", row, native.count)
     result.set_valid(inside)
     with builder.if_then(inside):
-        result.yield_(_view(context, builder, native, sig.args[0].mp, row))
+        buffer = (_next_place if typ.scattered else _next_in_chunk)(builder, native, row)
+        result.yield_(_view(context, builder, typ, buffer, native.owner))
         builder.store(builder.add(row, I64(1)), native.row)
+
+
+def _next_in_chunk(builder: ir.IRBuilder, native: Any, row: ir.Value) -> ir.Value:
+    """The buffer of an iterator's row; the chunk is looked up when the last one has ended."""
+    place = builder.add(native.start, row)
+    with cgutils.if_unlikely(builder, builder.icmp_signed(">=", place, builder.load(native.end))):
+        chunk = _chunk(builder, native.table, place)
+        for at, variable in ((0, native.data), (OFFSETS_AT, native.offsets), (END_AT, native.end)):
+            word = builder.load(builder.bitcast(builder.gep(chunk, [I64(at)]), I64.as_pointer()))
+            builder.store(word, variable)
+    return _buffer_in_chunk(builder, builder.load(native.data), builder.load(native.offsets), place)
+
+
+def _next_place(builder: ir.IRBuilder, native: Any, row: ir.Value) -> ir.Value:
+    """The buffer of an iterator's row; one that comes later is fetched meanwhile."""
+    last = builder.sub(native.count, I64(1))
+    ahead = builder.add(row, I64(ROWS_AHEAD))
+    ahead = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
+    later = _buffer_pointer(builder, native.table, builder.add(native.start, ahead), scattered=True)
+    _prefetch(builder, later, SCATTERED_LINES)
+    return _buffer_pointer(builder, native.table, builder.add(native.start, row), scattered=True)

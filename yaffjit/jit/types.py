@@ -94,7 +94,20 @@ class OneofType(PlanType, types.Hashable):
         return None
 
 
-class RecordsType(BorrowedType, PlanType, types.IterableType):
+class _OfRecords(BorrowedType, PlanType):
+    """Records or an iterator over them.
+
+    Args:
+        mp: the plan of the messages.
+        scattered: whether the table that finds a row has the address of each message, and not chunks.
+    """
+
+    def __init__(self, mp: MessagePlan, scattered: bool = False) -> None:
+        super().__init__(mp, scattered)
+        self.scattered = scattered
+
+
+class RecordsType(_OfRecords, types.IterableType):
     """Many messages of one type."""
 
     label = "records"
@@ -103,10 +116,10 @@ class RecordsType(BorrowedType, PlanType, types.IterableType):
 
     @property
     def iterator_type(self) -> RecordsIteratorType:
-        return RecordsIteratorType(self.mp)
+        return RecordsIteratorType(self.mp, self.scattered)
 
 
-class RecordsIteratorType(BorrowedType, PlanType, types.IteratorType):
+class RecordsIteratorType(_OfRecords, types.IteratorType):
     label = "iterator of records"
     what = "an iterator over records"
     instead = "keep the row number instead"
@@ -144,17 +157,17 @@ def message_type(mp: MessagePlan) -> MessageViewType:
     return _once(MessageViewType, mp)
 
 
-def records_type(mp: MessagePlan) -> RecordsType:
-    """The numba type of a message's records."""
-    return _once(RecordsType, mp)
+def records_type(mp: MessagePlan, scattered: bool = False) -> RecordsType:
+    """The numba type of a message's records in one of their two native forms."""
+    return _once(RecordsType, mp, scattered)
 
 
-def _once(cls: type[PlanType], mp: MessagePlan) -> PlanType:
+def _once(cls: type[PlanType], mp: MessagePlan, *details: Any) -> PlanType:
     memo = mp.plan.memo
-    key = (cls, mp.full_name)
+    key = (cls, mp.full_name, *details)
     made = memo.get(key)
     if made is None:
-        made = memo[key] = cls(mp)
+        made = memo[key] = cls(mp, *details)
     return made
 
 
@@ -194,15 +207,23 @@ def _native_form(cls: type[types.Type], *members: tuple[str, types.Type]) -> Non
     register_default(cls)(Model)
 
 
-_CHUNKED = (
-    ("table", types.voidptr),  # of chunks: address of the data, address of the offsets
-    ("start", types.int64),  # the first row, counted from the first chunk
+_RECORDS = (
+    ("table", types.voidptr),  # that of `yaffjit.rows.chunks` for pages, or of `yaffjit.rows.places`
+    ("start", types.int64),  # the first row, counted from the table's first
     ("count", types.int64),
     ("owner", types.voidptr),
 )
 _native_form(MessageViewType, ("pointer", types.voidptr), ("owner", types.voidptr))
-_native_form(RecordsType, *_CHUNKED)
-_native_form(RecordsIteratorType, *_CHUNKED, ("row", types.EphemeralPointer(types.int64)))
+_native_form(RecordsType, *_RECORDS)
+_native_form(
+    RecordsIteratorType,
+    *_RECORDS,
+    ("row", types.EphemeralPointer(types.int64)),
+    # Of the chunk that the last row was in: addresses, and the row that it ends before.
+    ("data", types.EphemeralPointer(types.int64)),
+    ("offsets", types.EphemeralPointer(types.int64)),
+    ("end", types.EphemeralPointer(types.int64)),
+)
 register_default(PathsType)(models.OpaqueModel)
 
 

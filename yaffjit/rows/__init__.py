@@ -1,9 +1,9 @@
-"""Many messages in one buffer: sequences of views, and the native form that jitted code reads.
+"""Many messages: sequences of views, and the native forms that jitted code reads.
 
 Not called ``records``, because a module of that name would hide the public function.
 """
 
 from yaffjit.rows.chunks import CHUNK_ROWS
-from yaffjit.rows.records import Records, records, records_unchecked
+from yaffjit.rows.records import Records, concat, records, records_unchecked
 
-__all__ = ["CHUNK_ROWS", "Records", "records", "records_unchecked"]
+__all__ = ["CHUNK_ROWS", "Records", "concat", "records", "records_unchecked"]

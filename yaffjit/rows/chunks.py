@@ -1,68 +1,128 @@
-"""Where many messages lie: chunks of 65,536 rows in one buffer, each with its own offsets.
+"""Where many messages lie, in the regular form: chunks of any number of rows, each with its own offsets.
 
-This is the regular form, which jitted code reads: a table of int64, shape (chunks, 2), whose row is the
-address of a chunk's data and the address of its int64 offsets. Message i of a chunk is
-``data[offsets[i]:offsets[i + 1]]``; every chunk but the last has exactly 65,536 messages.
+Message i of a chunk is ``data[base + offsets[i]:base + offsets[i + 1]]``. Jitted code reads a table of int64
+with three words a chunk: the address of its first data; that of its offsets, as if they began with the first
+row of all, so that rows needn't be counted from the chunk; and the row that it ends before. Another table has
+for every 65,536 rows the address of the first chunk that holds one of them. From there a row's chunk is
+searched forwards.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from yaffjit.view.buffers import borrow, is_immutable
+from yaffjit.rows.memory import Again, Int64Array, Memory
+from yaffjit.view.buffers import Data, borrow, is_immutable
 
 if TYPE_CHECKING:
     from yaffjit.plan import Plan
     from yaffjit.view.owner import Owner
 
-CHUNK_SHIFT = 16
-CHUNK_ROWS = 1 << CHUNK_SHIFT
-CHUNK_MASK = CHUNK_ROWS - 1
+PAGE_ROWS = 1 << 16
+CHUNK_ROWS = PAGE_ROWS  # of each chunk but the last in our own files; any other number works
+CHUNK_WORDS = 3
+# A search passes over so many chunks at most; where there are more, rows are scattered.
+MOST_CHUNKS_OF_A_PAGE = 16
+# No row is beyond the last chunk.
+_NO_END = np.iinfo(np.int64).max
 
-Int64Array = npt.NDArray[np.int64]
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Up to 65,536 messages in one stretch of the data."""
+    """Messages in one stretch of a buffer.
 
-    base: int  # position in the data from which the offsets count
-    nbytes: int  # of the stretch
-    offsets: Int64Array  # (rows + 1,), contiguous
+    Attributes:
+        data: the buffer.
+        base: position in the data from which the offsets count.
+        nbytes: of the stretch.
+        offsets: int64, shape (rows + 1,), contiguous.
+        file, row: what has these rows, and the first one's row there.
+    """
+
+    data: Data
+    base: int
+    nbytes: int
+    offsets: Int64Array
+    file: RowFile | None = None
+    row: int = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self.offsets) - 1
+
+    def part(self, first: int, last: int) -> Chunk:
+        """Its rows from ``first`` to ``last``."""
+        if (first, last) == (0, self.rows):
+            return self
+        offsets = self.offsets[first : last + 1]
+        return Chunk(self.data, self.base, self.nbytes, offsets, self.file, self.row + first)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFile:
+    """What has rows on disk.
+
+    Attributes:
+        again: makes records of all its rows, in another process too.
+        chunks: all its rows.
+    """
+
+    again: Again
+    chunks: tuple[Chunk, ...]
 
 
 class Chunks:
-    """Chunks in one buffer; records, their slices and their views share it.
+    """Chunks in order; records, their slices and their views share it.
 
     Args:
+        chunks: in any number of buffers, of any number of rows.
         check: called before much is read, to raise where the data isn't what it was.
+        again: a function and its arguments; in another process too it makes records with the rows of these
+            chunks. Then pickles hold it instead of the bytes.
+        memory: of the chunks, if there is one.
+
+    Attributes:
+        crowded: whether there are so many small chunks that rows had better be scattered.
 
     Requires: the data and the offsets don't change, and the offsets don't leave the stretches.
     """
 
-    __slots__ = ("_offsets", "_owner", "_plan", "_table", "check", "chunks", "data", "rows")
+    __slots__ = ("_ends", "_offsets", "_tables", "chunks", "crowded", "memory", "rows")
+
+    scattered = False
 
     def __init__(
         self,
         plan: Plan,
-        data: bytes | memoryview,
         chunks: Sequence[Chunk],
         check: Callable[[], None] | None = None,
+        again: Again | None = None,
+        memory: Memory | None = None,
     ) -> None:
-        self._plan = plan
-        self.data = data
+        firsts: list[int] = np.cumsum([0, *(chunk.rows for chunk in chunks)]).tolist()
+        self._ends = firsts[1:]
+        self.rows = firsts.pop()
+        if again is not None:
+            file = RowFile(again, tuple(chunks))
+            chunks = [
+                Chunk(chunk.data, chunk.base, chunk.nbytes, chunk.offsets, file, row)
+                for chunk, row in zip(chunks, firsts, strict=True)
+            ]
         self.chunks = tuple(chunks)
-        self.check = check or _nothing_to_check
-        self.rows = sum(len(chunk.offsets) - 1 for chunk in chunks)
         # A memoryview hands out one int three times faster than a numpy array.
         self._offsets = [chunk.offsets.data for chunk in chunks]
-        self._table: Int64Array | None = None
-        self._owner: Owner | None = None
+        if memory is None:
+            buffers = {id(chunk.data): chunk.data for chunk in chunks}
+            checks = () if check is None else (check,)
+            memory = Memory(plan, list(buffers.values()) or [b""], checks=checks)
+        self.memory = memory
+        self._tables: tuple[Int64Array, Int64Array] | None = None
+        self.crowded = len(chunks) > MOST_CHUNKS_OF_A_PAGE and self._is_crowded()
 
     @classmethod
     def of_array(cls, plan: Plan, data: Any, offsets: Any, given: bool = True) -> Chunks:
@@ -75,76 +135,89 @@ class Chunks:
             ValueError: the offsets aren't ascending integers within the data.
         """
         view = borrow(data)
-        offsets = checked_offsets(offsets, len(view), given)
-        starts = range(0, max(1, len(offsets) - 1), CHUNK_ROWS)
-        return cls(plan, view, [Chunk(0, len(view), offsets[row : row + CHUNK_ROWS + 1]) for row in starts])
+        return cls(plan, [Chunk(view, 0, len(view), checked_offsets(offsets, len(view), given))])
+
+    def check(self) -> None:
+        """Raise where the data isn't what it was."""
+        self.memory.check()
 
     @property
     def owner(self) -> Owner:
         """Keeps the data alive for jitted code."""
-        if self._owner is None:
-            from yaffjit.view.owner import Owner, making
+        return self.memory.owner
 
-            with making:
-                if self._owner is None:
-                    self._owner = Owner(self.data, self._plan)
-        return self._owner
+    def _is_crowded(self) -> bool:
+        numbers = [*self._of_pages(), len(self.chunks) - 1]
+        return max(map(int.__sub__, numbers[1:], numbers), default=0) >= MOST_CHUNKS_OF_A_PAGE
 
     @property
     def table_address(self) -> int:
-        """Address of the table, which lives as long as this object."""
-        if self._table is None:
+        """Address of the table of pages, which lives as long as this object."""
+        if self._tables is None:
             from yaffjit.view.owner import making
 
             with making:
-                if self._table is None:
-                    self._table = self._new_table()
-        return self._table.ctypes.data
+                if self._tables is None:
+                    self._tables = self._new_tables()
+        return self._tables[0].ctypes.data
 
-    def _new_table(self) -> Int64Array:
-        address = self.owner.address
-        table = np.empty((len(self.chunks), 2), np.int64)
-        for row, chunk in enumerate(self.chunks):
-            table[row] = address + chunk.base, chunk.offsets.ctypes.data
-        return table
+    def _new_tables(self) -> tuple[Int64Array, Int64Array]:
+        """Of pages and of chunks. The offsets themselves aren't read: of a file they may not be loaded yet."""
+        from yaffjit.view.owner import address_of
 
-    def span(self, row: int) -> tuple[int, int]:
-        """Where a message starts and ends in the data."""
-        number = row >> CHUNK_SHIFT
-        base, offsets = self.chunks[number].base, self._offsets[number]
-        within = row & CHUNK_MASK
-        return base + offsets[within], base + offsets[within + 1]
+        addresses = {id(data): address_of(data) for data in self.memory.data}
+        table = np.empty((len(self.chunks), CHUNK_WORDS), np.int64)
+        first = 0
+        for number, (chunk, end) in enumerate(zip(self.chunks, self._ends, strict=True)):
+            offsets_at = chunk.offsets.__array_interface__["data"][0]
+            table[number] = addresses[id(chunk.data)] + chunk.base, offsets_at - 8 * first, end
+            first = end
+        table[-1:, 2] = _NO_END
+        address = table.__array_interface__["data"][0]
+        return address + 8 * CHUNK_WORDS * np.array(self._of_pages(), np.int64), table
 
-    def start(self, row: int) -> int:
-        """Where a message starts in the data."""
-        number = row >> CHUNK_SHIFT
-        start: int = self.chunks[number].base + self._offsets[number][row & CHUNK_MASK]
-        return start
+    def _of_pages(self) -> list[int]:
+        """The number of the chunk that holds the first row of each page."""
+        return np.searchsorted(self._ends, np.arange(0, self.rows, PAGE_ROWS), side="right").tolist()
 
-    def starts(self, start: int, count: int) -> Iterator[tuple[int, memoryview]]:
-        """Base and start offsets of the rows, a chunk at a time."""
+    def _find(self, row: int) -> tuple[Chunk, memoryview, int]:
+        """The chunk of a row, its offsets, and which of its rows that is."""
+        if len(self.chunks) == 1:
+            return self.chunks[0], self._offsets[0], row
+        number = bisect.bisect_right(self._ends, row)
+        return self.chunks[number], self._offsets[number], row - (self._ends[number - 1] if number else 0)
+
+    def start(self, row: int) -> tuple[Data, int]:
+        """The data that a message lies in, and where it starts there."""
+        chunk, offsets, within = self._find(row)
+        return chunk.data, chunk.base + offsets[within]
+
+    def span(self, row: int) -> tuple[Data, int, int]:
+        """The data that a message lies in, and where it starts and ends there."""
+        chunk, offsets, within = self._find(row)
+        return chunk.data, chunk.base + offsets[within], chunk.base + offsets[within + 1]
+
+    def payload(self, row: int) -> bytes:
+        """The bytes of a message."""
+        data, start, stop = self.span(row)
+        return bytes(data[start:stop])
+
+    def starts(self, start: int, count: int) -> Iterator[tuple[Data, int, memoryview]]:
+        """Data, base and start offsets of the rows, a chunk at a time."""
         for number, first, last in self._within(start, count):
-            yield self.chunks[number].base, self._offsets[number][first:last]
+            chunk = self.chunks[number]
+            yield chunk.data, chunk.base, self._offsets[number][first:last]
 
     def stretches(self, start: int, count: int) -> Iterator[tuple[int, memoryview, Int64Array]]:
         """First row, data and offsets (one more than rows) of each chunk that the rows touch."""
-        data = memoryview(self.data)
         for number, first, last in self._within(start, count):
             chunk = self.chunks[number]
-            stretch = data[chunk.base : chunk.base + chunk.nbytes]
-            yield (number << CHUNK_SHIFT) + first, stretch, chunk.offsets[first : last + 1]
+            stretch = memoryview(chunk.data)[chunk.base : chunk.base + chunk.nbytes]
+            yield self._ends[number] - chunk.rows + first, stretch, chunk.offsets[first : last + 1]
 
-    def copied(self, start: int, count: int) -> tuple[bytes, Int64Array]:
-        """The data and the offsets of the rows alone."""
-        parts: list[memoryview] = []
-        offsets = [np.zeros(1, np.int64)]
-        nbytes = 0
-        for _, data, rows in self.stretches(start, count):
-            self.check()
-            parts.append(data[rows[0] : rows[-1]])
-            offsets.append(rows[1:] - rows[0] + nbytes)
-            nbytes += len(parts[-1])
-        return b"".join(parts), np.concatenate(offsets)
+    def parts(self, start: int, count: int) -> list[Chunk]:
+        """The rows as chunks of their own."""
+        return [self.chunks[number].part(first, last) for number, first, last in self._within(start, count)]
 
     def nbytes(self, start: int, count: int) -> int:
         """Bytes of the rows together."""
@@ -156,19 +229,22 @@ class Chunks:
     def _within(self, start: int, count: int) -> Iterator[tuple[int, int, int]]:
         """Number of each chunk that the rows touch, and which of its rows (from, to)."""
         stop = start + count
+        number = bisect.bisect_right(self._ends, start)
         while start < stop:
-            number, first = start >> CHUNK_SHIFT, start & CHUNK_MASK
-            last = min(CHUNK_ROWS, first + stop - start)
-            yield number, first, last
-            start += last - first
+            end = self._ends[number]
+            if end > start:
+                first = start - (end - self.chunks[number].rows)
+                last = first + min(end, stop) - start
+                yield number, first, last
+                start += last - first
+            number += 1
 
 
-def _nothing_to_check() -> None:
-    """Of data that can't change."""
+def checked_offsets(offsets: Any, nbytes: int, given: bool = True, first_row: int = 0) -> Int64Array:
+    """Offsets as a contiguous int64 array that nobody else writes to, ascending and within ``nbytes``.
 
-
-def checked_offsets(offsets: Any, nbytes: int, given: bool = True) -> Int64Array:
-    """Offsets as a contiguous int64 array that nobody else writes to, ascending and within ``nbytes``."""
+    Errors count rows from ``first_row``.
+    """
     array = _integers(offsets)
     if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
         raise ValueError(f"offset {array.max()} is past the end of the data, which has {nbytes} bytes")
@@ -181,13 +257,15 @@ def checked_offsets(offsets: Any, nbytes: int, given: bool = True) -> Int64Array
     falls = np.flatnonzero(array[1:] < array[:-1])
     if len(falls):
         row = int(falls[0])
-        raise ValueError(f"row {row}: the message ends at {array[row + 1]}, before its start at {array[row]}")
+        raise ValueError(
+            f"row {first_row + row}: the message ends at {array[row + 1]}, before its start at {array[row]}"
+        )
     if array[-1] > nbytes:
         raise ValueError(f"the last offset is {array[-1]}, but the data has {nbytes} bytes")
     return array
 
 
-def _integers(offsets: Any) -> npt.NDArray[Any]:
+def _integers(offsets: Any) -> Any:
     try:
         array = np.asarray(offsets)
     except (ValueError, TypeError):  # lists of lists, foreign objects

@@ -1,36 +1,58 @@
-"""What people have messages in, as one buffer and its offsets: lists of bytes, arrays, Arrow columns."""
+"""What people have messages in: lists of bytes, arrays, Arrow columns; where each message lies in them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from yaffjit.view.buffers import is_immutable
+from yaffjit.rows.chunks import Chunks
+from yaffjit.rows.memory import Int64Array, Memory
+from yaffjit.rows.places import COMPILED_ROWS, Places
+from yaffjit.view.buffers import Data, borrow, is_immutable
+
+if TYPE_CHECKING:
+    from yaffjit.plan import Plan
+
+WRITABLE = (
+    "could change after it was verified: pass copy=True, "
+    "or use records_unchecked if it is trusted and stays as it is"
+)
+# In a bytes object and in a tuple, where the content begins; in any object, its class and its size.
+_CONTENT_AT = bytes.__basicsize__ - 1
+_ITEMS_AT = tuple.__basicsize__
+_TYPE_AT = 8
+_SIZE_AT = object.__basicsize__
+_NO_BYTES = -1
 
 
-class Buffers(NamedTuple):
-    """Messages in one buffer: message i is ``data[offsets[i]:offsets[i + 1]]``.
+def stored(plan: Plan, payloads: Any, copy: bool | None = False) -> Chunks | Places:
+    """Where messages lie.
 
-    Attributes:
-        given: the caller's own data and offsets, which may change; otherwise nobody writes to them.
+    Args:
+        copy: copy what could change; False refuses it, None takes it as it is. Bytes objects are never copied.
+
+    Raises:
+        TypeError: these aren't payloads, or one of them isn't bytes.
+        ValueError: something could change, or the offsets make no sense.
     """
-
-    data: Any
-    offsets: Any
-    given: bool = False
-
-
-def joined(payloads: Any) -> Buffers:
-    """Data and n + 1 offsets of payloads, of which only a list of messages is copied."""
     if isinstance(payloads, tuple) and len(payloads) == 2 and not _is_of_bytes(payloads[1]):
         data, offsets = payloads
-        return Buffers(_one_buffer(data), offsets, given=True)
+        return Chunks.of_array(plan, _frozen(_one_buffer(data), copy), offsets)
     arrow = sys.modules.get("pyarrow")
-    if arrow is not None and isinstance(payloads, (arrow.Array, arrow.ChunkedArray)):
-        return _arrow(arrow, payloads)
+    if (arrow is not None and isinstance(payloads, (arrow.Array, arrow.ChunkedArray))) or any(
+        hasattr(payloads, name) for name in ("__arrow_c_stream__", "__arrow_c_array__")
+    ):
+        from yaffjit.rows.arrow import of_arrow
+
+        return of_arrow(plan, payloads, bool(copy))
+    if isinstance(payloads, np.ndarray) and payloads.ndim == 1 and payloads.dtype.names is None:
+        if payloads.dtype.kind == "O":
+            payloads = payloads.tolist()
+        elif payloads.dtype.kind in "SV":
+            return _fixed_size(plan, payloads, copy)
     if (
         _is_of_bytes(payloads)
         or isinstance(payloads, (str, np.ndarray))
@@ -40,7 +62,7 @@ def joined(payloads: Any) -> Buffers:
             "payloads must be an iterable of bytes, one a message, or (data, offsets), "
             f"not one {type(payloads).__name__}"
         )
-    return _listed(payloads)
+    return _listed(plan, tuple(payloads), copy)
 
 
 def _one_buffer(data: Any) -> Any:
@@ -56,59 +78,74 @@ def _one_buffer(data: Any) -> Any:
     return data if view.itemsize == 1 or not view.nbytes else np.frombuffer(data, np.uint8)
 
 
-def _listed(payloads: Iterable[Any]) -> Buffers:
-    items = payloads if isinstance(payloads, (list, tuple)) else list(payloads)
-    nbytes = np.zeros(len(items) + 1, np.int64)
-    for row, item in enumerate(items, 1):
-        if isinstance(item, bytes):
-            nbytes[row] = len(item)
-        else:
-            try:
-                view = memoryview(item)
-            except (TypeError, ValueError):
-                found = type(item).__name__
-                raise TypeError(f"row {row - 1}: a message must be bytes, not {found}") from None
-            if not view.c_contiguous:
-                raise ValueError(f"row {row - 1}: the message isn't contiguous")
-            nbytes[row] = view.nbytes
-    return Buffers(b"".join(items), np.cumsum(nbytes))
-
-
-def _arrow(arrow: Any, array: Any) -> Buffers:
-    if isinstance(array, arrow.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-    if isinstance(array, arrow.ExtensionArray):
-        array = array.storage
-    if array.type == arrow.large_binary():
-        dtype: Any = np.int64
-    elif array.type == arrow.binary():
-        dtype = np.int32
-    else:
-        raise TypeError(f"an Arrow column of messages must be binary or large_binary, not {array.type}")
-    if array.null_count:
-        raise ValueError(f"the Arrow column has {array.null_count} null rows, which aren't supported")
-    array.validate()
-    if not len(array):
-        return Buffers(b"", np.zeros(1, np.int64))
-    _, offsets, data = array.buffers()
-    rows = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
-    return Buffers(b"" if data is None else memoryview(data).toreadonly(), rows)
-
-
-def frozen(buffers: Buffers, copy: bool) -> Any:
-    """The data if nobody can write to it, or a copy.
-
-    Raises:
-        ValueError: it could change, and ``copy`` is False.
-    """
+def _frozen(data: Any, copy: bool | None) -> Any:
     if copy:
-        return bytes(buffers.data)
-    if buffers.given and not is_immutable(buffers.data):
-        raise ValueError(
-            "the data is writable, so it could change after it was verified: pass copy=True, "
-            "or use records_unchecked if it is trusted and stays as it is"
+        return bytes(data)
+    if copy is False and not is_immutable(data):
+        raise ValueError(f"the data is writable, so it {WRITABLE}")
+    return data
+
+
+def _fixed_size(plan: Plan, array: Any, copy: bool | None) -> Chunks:
+    """An array of fixed-size bytes, of which each element is a message."""
+    nbytes = array.dtype.itemsize
+    shown = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    content = shown.view(np.uint8) if shown.nbytes else np.zeros(0, np.uint8)
+    if array.dtype.kind == "S" and shown.nbytes:
+        # numpy fills shorter ones up with zeros, and messages often end in zeros of their own.
+        zeros = np.flatnonzero(content[nbytes - 1 :: nbytes] == 0)
+        if len(zeros):
+            raise ValueError(
+                f"row {zeros[0]} of the array of {array.dtype} ends in a zero byte, which may be the message's "
+                f'own or fill it up: pass a list of bytes, or array.view("V{nbytes}") if each has {nbytes} bytes'
+            )
+    data = content.tobytes() if shown is not array else _frozen(content, copy)
+    return Chunks.of_array(plan, data, nbytes * np.arange(len(array) + 1), given=False)
+
+
+def _listed(plan: Plan, items: tuple[Any, ...], copy: bool | None) -> Places:
+    table = np.empty((len(items), 2), np.int64)
+    if not _find_bytes(items, table):
+        data = list(items)
+        for row in np.flatnonzero(table[:, 0] == _NO_BYTES).tolist():
+            if items[row] is None:
+                data[row], table[row] = b"", (0, 0)
+            else:
+                from yaffjit.view.owner import address_of
+
+                data[row] = found = _buffer(items[row], row, copy)
+                table[row] = address_of(found), len(found)
+        items = tuple(data)
+    return Places(table, Memory(plan, items, spans=table))
+
+
+def _find_bytes(items: tuple[Any, ...], table: Int64Array) -> bool:
+    """Where the bytes objects lie; whether there's nothing else, which gets the address -1."""
+    if len(items) >= COMPILED_ROWS:
+        from yaffjit.kernels.places import find_bytes
+
+        # A tuple can't be changed, so it keeps each of them.
+        first = id(items) + _ITEMS_AT
+        return bool(
+            find_bytes(first, len(items), id(bytes), _TYPE_AT, _SIZE_AT, _CONTENT_AT, table)
         )
-    return buffers.data
+    for row, item in enumerate(items):
+        table[row] = (id(item) + _CONTENT_AT, len(item)) if type(item) is bytes else (_NO_BYTES, 0)
+    return all(type(item) is bytes for item in items)
+
+
+def _buffer(item: Any, row: int, copy: bool | None) -> Data:
+    try:
+        view = memoryview(item)
+    except (TypeError, ValueError):
+        raise TypeError(f"row {row}: a message must be bytes, not {type(item).__name__}") from None
+    if not view.c_contiguous:
+        raise ValueError(f"row {row}: the message isn't contiguous")
+    if copy:
+        return bytes(view)
+    if copy is False and not is_immutable(item):
+        raise ValueError(f"row {row}: the message is writable, so it {WRITABLE}")
+    return borrow(item)
 
 
 def _is_of_bytes(value: Any) -> bool:

@@ -1,22 +1,27 @@
-"""Many messages of one type that lie in one buffer: a sequence of views that nothing is copied for."""
+"""Many messages of one type, wherever they lie: a sequence of views that nothing is copied for."""
 
 from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from yaffjit.errors import RowError, VerifyError
 from yaffjit.plan.model import MessagePlan
-from yaffjit.rows.chunks import Chunks
-from yaffjit.rows.payloads import Buffers, frozen, joined
+from yaffjit.rows.chunks import PAGE_ROWS, Chunks
+from yaffjit.rows.joined import joined, settled
+from yaffjit.rows.payloads import stored
+from yaffjit.rows.places import Places
+from yaffjit.rows.select import selected, taken
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
     from yaffjit.view import View
+    from yaffjit.view.buffers import Data
 
 REPRESENTATIONS = ("yaff",)
 
@@ -26,27 +31,30 @@ _read_u32 = struct.Struct("<I").unpack_from
 def records(
     mp: MessagePlan, payloads: Any, representation: str = "yaff", copy: bool = False, verify: bool = True
 ) -> Records:
-    """Messages that are already encoded, as records.
+    """Messages that are already encoded, as records; nothing is copied.
 
     Args:
         mp: their type.
-        payloads: an iterable of bytes, one a message, which are joined into one buffer; or
-            ``(data, offsets)``, where message i is ``data[offsets[i]:offsets[i + 1]]`` and nothing is copied:
-            data any contiguous buffer, offsets n + 1 integers; or a binary or large_binary Arrow array
-            without nulls.
+        payloads: an iterable of bytes, one a message, or None for a null row;
+            ``(data, offsets)``, where message i is ``data[offsets[i]:offsets[i + 1]]``: data any contiguous
+            buffer, a memory map say, offsets n + 1 integers;
+            an Arrow array of binary, large_binary, binary_view or fixed_size_binary, also chunked, sliced,
+            dictionary-encoded, with nulls, of pyarrow or of any library with the Arrow PyCapsule interface;
+            a numpy array of V bytes, or of S bytes of which none ends in a zero.
         representation: how the messages are encoded: "yaff".
-        copy: copy ``data`` first. Needed where anybody could write to its memory, even if through another
-            object, because what was verified mustn't change. Offsets are copied wherever they could change.
+        copy: copy what could change first: what was verified mustn't change, even if through another object.
+            Offsets are copied wherever they could change.
         verify: check that no reader can leave the data; False is for data that was verified before.
 
     Raises:
         VerifyError: names the row, the message, the field path, the byte position and the numbers compared.
-        ValueError: ``data`` is writable, the offsets don't fit it, or the representation is unknown.
+        ValueError: a buffer is writable, offsets don't fit it, or the representation is unknown.
+        TypeError: these aren't payloads.
     """
     _check_representation(representation)
-    made = Records._of(mp, joined(payloads), copy)
+    made = Records._of(mp, stored(mp.plan, payloads, copy))
     if verify:
-        made.verify()
+        made._store.memory.ascending = made._verify()
     return made
 
 
@@ -57,7 +65,33 @@ def records_unchecked(mp: MessagePlan, payloads: Any, representation: str = "yaf
     or a jitted function that reads them live.
     """
     _check_representation(representation)
-    return Records._of(mp, joined(payloads), copy=None)
+    return Records._of(mp, stored(mp.plan, payloads, copy=None))
+
+
+def concat(parts: Iterable[Records]) -> Records:
+    """All rows of several records, in order; no message is copied.
+
+    Raises:
+        ValueError: there are none, or they aren't of one message type.
+        TypeError: one of them isn't records.
+    """
+    parts = list(parts)
+    for part in parts:
+        if not isinstance(part, Records):
+            raise TypeError(f"concat takes records, not {type(part).__name__}")
+    if not parts:
+        raise ValueError("concat takes at least one records, whose message type it has")
+    first = parts[0]._plan
+    for part in parts[1:]:
+        other = part._plan
+        if other.full_name != first.full_name:
+            raise ValueError(f"records of {first.full_name} and of {other.full_name} can't be one")
+        if other.fingerprint != first.fingerprint:
+            raise ValueError(
+                f"records of {first.full_name} by two schemas can't be one: their fingerprints are "
+                f"{first.fingerprint} and {other.fingerprint}"
+            )
+    return Records._of(first, joined(first.plan, [part._own_store() for part in parts]))
 
 
 def _check_representation(representation: str) -> None:
@@ -69,7 +103,7 @@ def _check_representation(representation: str) -> None:
 class Records:
     """A sequence of messages of one type; rows are views, made when they are asked for.
 
-    Slices with step 1 share everything; other steps copy their messages. Records pass into jitted functions.
+    Slices, selections and concatenations share all messages. Records pass into jitted functions.
 
     Args:
         mp: the type of the messages.
@@ -79,22 +113,22 @@ class Records:
     Requires: the messages are well-formed (`records` checks it), and data doesn't change.
     """
 
-    # _view_class, and what numba reads (_numba_type_, _chunk_table_address, _owner), are set when they are
-    # first asked for.
+    # _view_class, and what numba reads (_numba_type_, _table_address, _owner), are set when they are first
+    # asked for.
     __slots__ = (
         "__weakref__",
-        "_chunk_table_address",
-        "_chunks",
         "_count",
         "_numba_type_",
         "_owner",
         "_plan",
         "_start",
+        "_store",
+        "_table_address",
         "_view_class",
     )
 
     _plan: MessagePlan
-    _chunks: Chunks
+    _store: Chunks | Places
     _start: int
     _count: int
 
@@ -103,25 +137,41 @@ class Records:
         self._set(mp, chunks, 0, chunks.rows)
 
     @classmethod
-    def _of(cls, mp: MessagePlan, buffers: Buffers, copy: bool | None = False) -> Records:
-        """Records of buffers; ``copy`` None takes data that could change as it is."""
-        data = buffers.data if copy is None else frozen(buffers, copy)
-        chunks = Chunks.of_array(mp.plan, data, buffers.offsets, buffers.given)
+    def _of(cls, mp: MessagePlan, store: Chunks | Places) -> Records:
+        """All rows of where messages lie."""
         made = Records.__new__(Records)
-        made._set(mp, chunks, 0, chunks.rows)
+        made._set(mp, store, 0, store.rows)
         return made
 
-    def _set(self, mp: MessagePlan, chunks: Chunks, start: int, count: int) -> None:
+    def _set(self, mp: MessagePlan, store: Chunks | Places, start: int, count: int) -> None:
         self._plan = mp
-        self._chunks = chunks
+        self._store = settled(store)
         self._start = start
         self._count = count
 
     def _shared(self, start: int, count: int) -> Records:
-        """Rows of these records that share their chunks."""
+        """Rows of these records that share their places."""
         made = Records.__new__(Records)
-        made._set(self._plan, self._chunks, self._start + start, count)
+        made._set(self._plan, self._store, self._start + start, count)
         return made
+
+    def _own_store(self) -> Chunks | Places:
+        """Where these rows alone lie."""
+        store, start, count = self._store, self._start, self._count
+        if (start, count) == (0, store.rows):
+            return store
+        if isinstance(store, Places):
+            return store.taken(slice(start, start + count))
+        return Chunks(self._plan.plan, store.parts(start, count), memory=store.memory)
+
+    def _taken(self, rows: npt.NDArray[np.int64]) -> Records:
+        """Rows of these records by number, from 0 to their count."""
+        store = self._store
+        store.check()
+        rows = rows + self._start
+        return Records._of(
+            self._plan, store.taken(rows) if isinstance(store, Places) else Places.of_rows(store, rows)
+        )
 
     def __getattr__(self, name: str) -> Any:
         make = _AT_FIRST_USE.get(name)
@@ -139,7 +189,16 @@ class Records:
     @property
     def nbytes(self) -> int:
         """Bytes of all messages together."""
-        return self._chunks.nbytes(self._start, self._count)
+        return self._store.nbytes(self._start, self._count)
+
+    @property
+    def valid(self) -> npt.NDArray[np.bool_]:
+        """Which rows aren't null: a read-only bool array of shape ``(len(self),)``."""
+        if isinstance(self._store, Places):
+            found = self._store.valid(self._start, self._count)
+            found.flags.writeable = False
+            return found
+        return np.broadcast_to(np.True_, self._count)
 
     def __len__(self) -> int:
         return self._count
@@ -147,89 +206,176 @@ class Records:
     @overload
     def __getitem__(self, key: int) -> View: ...
     @overload
-    def __getitem__(self, key: slice) -> Records: ...
+    def __getitem__(self, key: Any) -> Records: ...
     def __getitem__(self, key: Any) -> Any:
-        """``recs[i]`` is a view, ``recs[a:b]`` records."""
+        """A row, or records of some rows, which share their messages.
+
+        Args:
+            key: a row number, of which negative ones count from the end, for a view; a slice, a mask (a bool
+                array of shape ``(len(self),)``), or an array or list of row numbers for records.
+
+        Raises:
+            RowError: a row is out of range.
+            IndexError: a mask has another length.
+            TypeError: ``key`` is none of these.
+        """
         if isinstance(key, slice):
             start, stop, step = key.indices(self._count)
             if step == 1:
                 return self._shared(start, max(0, stop - start))
-            self._chunks.check()
-            return Records._of(self._plan, joined(map(self.payload, range(start, stop, step))))
-        at = self._chunks.start(self._chunk_row(key))
-        data = self._chunks.data
+            return self._taken(np.arange(start, stop, step))
         try:
-            return self._view_class(data, at + _read_u32(data, at)[0], self._owner)
+            index = operator.index(key)
+        except TypeError:
+            return self._taken(selected(key, self._count))
+        found = self._store.start(self._row(index))
+        if found is None:
+            return self._view_class._default_()
+        data, at = found
+        try:
+            return self._view_class(data, at + _read_u32(data, at)[0], self._store.memory.view_owner)
         except struct.error:
-            raise _too_short(self, at) from None
+            raise _too_short(self, data, at) from None
 
     def __iter__(self) -> Iterator[View]:
-        self._chunks.check()
-        view, data, owner = self._view_class, self._chunks.data, self._owner
+        store = self._store
+        store.check()
+        view, owner = self._view_class, store.memory.view_owner
         try:
-            for base, offsets in self._chunks.starts(self._start, self._count):
-                for offset in offsets:
-                    at = base + offset
-                    yield view(data, at + _read_u32(data, at)[0], owner)
+            if isinstance(store, Places):
+                for found in store.starts(self._start, self._count):
+                    if found is None:
+                        yield view._default_()
+                    else:
+                        data, at = found
+                        yield view(data, at + _read_u32(data, at)[0], owner)
+            else:
+                for data, base, offsets in store.starts(self._start, self._count):
+                    for offset in offsets:
+                        at = base + offset
+                        yield view(data, at + _read_u32(data, at)[0], owner)
         except struct.error:
-            raise _too_short(self, at) from None
+            raise _too_short(self, data, at) from None
 
     def __reversed__(self) -> Iterator[View]:
         return (self[row] for row in range(self._count - 1, -1, -1))
 
-    def payload(self, row: int) -> bytes:
-        """The encoded bytes of one message (a copy)."""
-        start, stop = self._chunks.span(self._chunk_row(row))
-        return bytes(self._chunks.data[start:stop])
+    def __add__(self, other: Any) -> Records:
+        return concat([self, other]) if isinstance(other, Records) else NotImplemented
 
-    def head(self, n: int = 5) -> Records:
-        """The first n rows, sharing everything."""
-        return self[:n]
+    def payload(self, row: int) -> bytes | None:
+        """The encoded bytes of one message (a copy); None of a null row."""
+        return self._store.payload(self._row(operator.index(row)))
 
-    def columns(self, *paths: str, out: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Columns:
-        """Fields of all rows as numpy arrays, read in one pass.
+    def take(self, rows: Any) -> Records:
+        """Rows in the order given, also more than once; no message is copied.
+
+        Jitted loops over them fetch messages ahead, so that they take rows from anywhere at the speed of
+        memory.
 
         Args:
-            paths: scalar or enum fields, through nested messages with dots: ``"id", "stats.ctr"``.
-            out: arrays to fill, by path: C-contiguous, of shape ``(len(self),)`` and the field's own dtype.
-                Those left out are made.
+            rows: an array or sequence of row numbers, of which negative ones count from the end.
+
+        Raises:
+            RowError: a row is out of range.
+            TypeError: ``rows`` aren't integers.
+        """
+        return self._taken(taken(rows, self._count))
+
+    def head(self, n: int = 5) -> Records:
+        """The first n rows; all but the last -n if n is negative."""
+        return self[:n]
+
+    def tail(self, n: int = 5) -> Records:
+        """The last n rows; all but the first -n if n is negative."""
+        n = operator.index(n)
+        return self[max(0, self._count - n) if n >= 0 else -n :]
+
+    def sample(self, n: int, seed: Any = None) -> Records:
+        """n rows at random, each at most once, in random order.
+
+        Args:
+            seed: what `numpy.random.default_rng` takes, a Generator too.
+
+        Raises:
+            ValueError: n is negative, or there aren't so many rows.
+        """
+        n = operator.index(n)
+        if not 0 <= n <= self._count:
+            raise ValueError(f"{n} rows can't be sampled of {self._count}")
+        return self._taken(np.random.default_rng(seed).choice(self._count, n, replace=False).astype(np.int64))
+
+    def batches(self, rows: int = PAGE_ROWS) -> Iterator[Records]:
+        """All rows in order, up to so many at a time. ValueError if that isn't at least 1."""
+        rows = operator.index(rows)
+        if rows < 1:
+            raise ValueError(f"a batch has at least 1 row, not {rows}")
+        return (self[row : row + rows] for row in range(0, self._count, rows))
+
+    def columns(
+        self,
+        *paths: str,
+        out: Mapping[str, np.ndarray[Any, Any]] | None = None,
+        threads: int | None = None,
+    ) -> Columns:
+        """Fields of all rows as numpy arrays, read in one pass, or two.
+
+        Args:
+            paths: ``"id", "stats.ctr", "items.price", 'attrs["size"]', "len(tags)", "stats.*", "id:int32"``:
+                the language of docs/columns.md.
+            out: arrays to fill, by path, of columns with one number a row: C-contiguous, of shape
+                ``(len(self),)`` and the column's dtype. Those left out are made.
+            threads: how many read at most; None for all cores.
 
         Returns:
             `Columns`: ``cols["stats.ctr"]`` is an array of the field's own dtype (enums: int32); a field that
-            is absent reads as its default; ``cols.present("stats.ctr")`` tells.
+            is absent reads as its default; ``cols.present("stats.ctr")`` tells. Text, lists and maps are
+            offsets and values.
 
         Raises:
             SchemaError: a path isn't a column.
             ValueError: an array of ``out`` doesn't fit.
+            OverflowError: a value doesn't fit the dtype that was asked for; names the row and the value.
         """
         from yaffjit.columns import columns
 
-        return columns(self, paths, out)
+        return columns(self, paths, out, threads)
 
     def verify(self, progress: bool | None = None) -> None:
         """Check that no reader can leave the data, whatever it reads. Raises VerifyError with its row."""
-        from yaffjit.codec.verify import verify_many
+        self._verify(progress)
+
+    def _verify(self, progress: bool | None = None) -> bool:
+        """As `verify`; whether all maps ascend."""
+        from yaffjit.codec.verify import verify_many, verify_places
         from yaffjit.progress import progress_bar
 
-        with progress_bar(f"verify {self._plan.full_name}", self._count, "rows", progress) as bar:
-            for row, data, offsets in self._chunks.stretches(self._start, self._count):
-                first = row - self._start
-                self._chunks.check()
-                verify_many(self._plan, data, offsets, progress=bar.update, first_row=first)
+        store, start, count = self._store, self._start, self._count
+        ascending = True
+        with progress_bar(f"verify {self._plan.full_name}", count, "rows", progress) as bar:
+            if isinstance(store, Places):
+                for first in range(0, count, PAGE_ROWS):
+                    store.check()
+                    places = store.table[start + first : start + min(first + PAGE_ROWS, count)]
+                    ascending &= verify_places(self._plan, places, progress=bar.update, first_row=first)
+                return ascending
+            for row, data, offsets in store.stretches(start, count):
+                store.check()
+                ascending &= verify_many(
+                    self._plan, data, offsets, progress=bar.update, first_row=row - start
+                )
+        return ascending
 
-    def _chunk_row(self, row: Any) -> int:
-        """The row counted from the first chunk, of a row of ours, which may be negative."""
-        try:
-            index = operator.index(row)
-        except TypeError:
-            raise TypeError(
-                f"records are indexed by row numbers and slices, not by {type(row).__name__}"
-            ) from None
-        if index < 0:
-            index += self._count
-        if not 0 <= index < self._count:
-            raise RowError(operator.index(row), self._count)
-        return self._start + index
+    def _check(self) -> None:
+        """Called before much is read: raises where the data isn't what it was."""
+        self._store.check()
+
+    def _row(self, index: int) -> int:
+        """The row where messages lie, of a row of ours, which may be negative."""
+        row = index + self._count if index < 0 else index
+        if not 0 <= row < self._count:
+            raise RowError(index, self._count)
+        return self._start + row
 
     def __copy__(self) -> Records:
         return self
@@ -238,19 +384,27 @@ class Records:
         return self
 
     def __reduce__(self) -> Any:
-        """Pickles hold the bytes of these rows alone, and the schema."""
-        return Records, (self._plan, *self._chunks.copied(self._start, self._count))
+        """Pickles hold the paths of files and rows, the bytes of other rows, and the schema."""
+        from yaffjit.rows.pickles import again, parts_of
+
+        return again, (self._plan, *parts_of(self._store, self._start, self._count))
 
     def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} of {self._plan.full_name}: {self._count:,} rows, {self.nbytes:,} bytes>"
-        )
+        shown = f"{_counted(self._count, 'row')}, {self.nbytes:,} bytes"
+        nulls = self._count - int(np.count_nonzero(self.valid)) if self._store.scattered else 0
+        if nulls:
+            shown += f", {_counted(nulls, 'null row')}"
+        return f"<{type(self).__name__} of {self._plan.full_name}: {shown}>"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _numba_type(recs: Records) -> Any:
     from yaffjit.jit import records_type
 
-    return records_type(recs._plan)
+    return records_type(recs._plan, recs._store.scattered)
 
 
 def _view_class(recs: Records) -> Any:
@@ -259,17 +413,16 @@ def _view_class(recs: Records) -> Any:
     return view_class(recs._plan)
 
 
-def _too_short(recs: Records, at: int) -> VerifyError:
+def _too_short(recs: Records, data: Data, at: int) -> VerifyError:
     """For data that was never verified: a message begins beyond its end."""
-    nbytes = len(recs._chunks.data)
     return VerifyError(
-        f"the data of {nbytes} bytes ends before the message", at, message=recs._plan.full_name
+        f"the data of {len(data)} bytes ends before the message", at, message=recs._plan.full_name
     )
 
 
 _AT_FIRST_USE: Mapping[str, Callable[[Records], Any]] = {
     "_view_class": _view_class,
     "_numba_type_": _numba_type,
-    "_chunk_table_address": lambda recs: recs._chunks.table_address,
-    "_owner": lambda recs: recs._chunks.owner,
+    "_table_address": lambda recs: recs._store.table_address,
+    "_owner": lambda recs: recs._store.owner,
 }

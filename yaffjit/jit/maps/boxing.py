@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from yaffjit.view.maps import MapView
     from yaffjit.view.owner import Held
 
+_COUNT_WIDTH = 4
+
 
 @box(MapType)
 def _box_map(typ: MapType, value: ir.Value, c: Any) -> ir.Value:
@@ -59,4 +61,6 @@ def box_map(key: tuple[str, str], name: str, address: int, count: int, held: Hel
     mp = view_class_of(key, owner.plan if owner is not None else None)._plan_
     if owner is None or not address:
         return make_map(mp, mp.by_name[name])
-    return make_map(mp, mp.by_name[name], owner.data, address - owner.address, count, owner)
+    # An empty map's first pair may be where another buffer begins; the count before it isn't.
+    data, pos, owner = owner.place(address - _COUNT_WIDTH)
+    return make_map(mp, mp.by_name[name], data, pos + _COUNT_WIDTH, count, owner)

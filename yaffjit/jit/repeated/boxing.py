@@ -55,7 +55,7 @@ def box_field(key: tuple[str, str, str], held: Held | None, address: int) -> Rep
     if not address:
         return make(_EMPTY_ARRAY, 0, None)
     assert owner is not None
-    return make(owner.data, address - _COUNT_WIDTH - owner.address, owner)
+    return make(*owner.place(address - _COUNT_WIDTH))
 
 
 def box_part(

@@ -1,0 +1,96 @@
+"""Which rows a key selects: a mask, or an array or list of row numbers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from yaffjit.errors import RowError
+from yaffjit.rows.memory import Int64Array
+
+ROWS_OR_MASK = "records are indexed by row numbers, slices, masks and arrays of rows, not by"
+ROWS = "take takes row numbers, not"
+
+
+def selected(key: Any, count: int) -> Int64Array:
+    """The rows that a mask or row numbers select, each from 0 to ``count``.
+
+    Raises:
+        RowError: a row is out of range.
+        IndexError: a mask has another length.
+        TypeError: it's neither.
+    """
+    array = _array(key, ROWS_OR_MASK, (list,))
+    if array.dtype == np.bool_:
+        if len(array) != count:
+            raise IndexError(f"the mask has {len(array)} values, but there are {count} rows")
+        return np.flatnonzero(array)
+    return _within(array, count)
+
+
+def taken(rows: Any, count: int) -> Int64Array:
+    """Row numbers, of which negative ones count from the end, as numbers from 0 to ``count``.
+
+    Raises:
+        RowError: a row is out of range.
+        TypeError: they aren't integers.
+    """
+    array = _array(rows, ROWS, (list, tuple, range))
+    if array.dtype == np.bool_:
+        raise TypeError(f"{ROWS} a mask: recs[mask] takes one")
+    return _within(array, count)
+
+
+def _array(key: Any, expected: str, sequences: tuple[type, ...]) -> Any:
+    """A flat array of integers or bools."""
+    if isinstance(key, (str, bytes, bytearray, dict, set)) or (
+        isinstance(key, (list, tuple, range)) and not isinstance(key, sequences)
+    ):
+        _refuse(key, expected)
+    try:
+        array = np.asarray(key)
+    except (ValueError, TypeError):  # lists of lists, foreign objects
+        _refuse(key, expected)
+    if array.ndim != 1:
+        _refuse(key if array.ndim == 0 else array, expected)
+    if not len(array) and isinstance(key, sequences):
+        return np.empty(0, np.int64)
+    if array.dtype.kind == "O":
+        return _of_objects(array, expected)
+    if array.dtype.kind not in "biu":
+        _refuse(array, expected)
+    return array
+
+
+def _of_objects(array: Any, expected: str) -> Any:
+    """Integers of any size, as an array if int64 holds them."""
+    items = array.tolist()
+    try:
+        rows = [operator.index(item) for item in items if not isinstance(item, bool)]
+    except TypeError:
+        _refuse(array, expected)
+    if len(rows) < len(items):
+        _refuse(array, expected)
+    try:
+        return np.array(rows, np.int64)
+    except OverflowError:
+        return array
+
+
+def _within(array: Any, count: int) -> Int64Array:
+    if array.dtype.kind == "i":
+        rows = array.astype(np.int64)
+        rows[rows < 0] += count
+    else:
+        rows = array
+    outside = np.flatnonzero((rows < 0) | (rows >= count))
+    if len(outside):
+        raise RowError(int(array[outside[0]]), count)
+    return rows.astype(np.int64, copy=False)
+
+
+def _refuse(key: Any, expected: str) -> NoReturn:
+    found = f"{key.dtype} of shape {key.shape}" if isinstance(key, np.ndarray) else type(key).__name__
+    raise TypeError(f"{expected} {found}") from None
