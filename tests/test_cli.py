@@ -293,10 +293,10 @@ def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: 
         "import yaffjit as yj\n"
         "columns = yj.open_index('banners.arrow').columns('id', 'stats.ctr')\n"
         "print(columns.rows, *[len(columns.present(path)) for path in columns])\n"
-        "from yaffjit.jit.gather import gather\n"
+        "from yaffjit.jit.columns.loops import measure\n"
         "from yaffjit.jit.floats import text_of\n"
         "print(text_of(0.1))\n"
-        "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in (gather, text_of)])"
+        "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in (measure, text_of)])"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

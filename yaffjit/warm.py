@@ -73,31 +73,36 @@ def _floats() -> Warmed:
 
 def _columns(mp: MessagePlan, paths: tuple[str, ...]) -> list[Callable[[], Warmed]]:
     """What compiles the loops of `columns` and of ``present``; the paths are checked now."""
-    from yaffjit.jit.paths import Paths, resolve
+    from yaffjit.jit.columns.paths import Paths
+    from yaffjit.plan.columns import expand
 
-    together = [Paths(mp, paths)]
-    # As `Columns.present` reads them: without presence of its own a field is set where it isn't zero.
+    expanded = tuple(dict.fromkeys(one for path in paths for one in expand(mp, path)))
+    together = [Paths(mp, expanded)]
     alone = [
-        Paths(mp, (), (path,)) if resolve(mp, path)[-1][1].explicit else Paths(mp, (path,)) for path in paths
+        Paths(mp, (), (found.column.path,)) for found in together[0].gathering.columns if not found.loops
     ]
     named = f"{', '.join(paths)} of {mp.full_name}"
-    return [
-        lambda: _loops(f"columns {named}", mp, together),
-        lambda: _loops(f"presence of {named}", mp, alone),
-    ]
+    runs = [lambda: _loops(f"columns {named}", mp, together)]
+    if alone:
+        runs.append(lambda: _loops(f"presence of {named}", mp, alone))
+    return runs
 
 
 def _loops(what: str, mp: MessagePlan, wanted: list[Any]) -> Warmed:
     import numpy as np
 
-    from yaffjit.jit.gather import gather
+    from yaffjit.jit.columns.loops import fill, measure
     from yaffjit.rows import records
 
     started = time.perf_counter()
-    before = sum(gather.stats.cache_misses.values())
+    several = any(not paths.gathering.is_fixed for paths in wanted)
+    loops = [measure, fill] if several else [measure]
+    before = sum(sum(loop.stats.cache_misses.values()) for loop in loops)
     for paths in wanted:
-        gather(records(mp, []), paths, tuple(np.empty(0, dtype) for dtype in paths.dtypes), 0, 0)
-    return _made(what, [gather], started, before)
+        table = np.zeros(len(paths.gathering.slots), np.int64)
+        for loop in loops[: 1 if paths.gathering.is_fixed else 2]:
+            loop(records(mp, []), paths, table, 0, 0)
+    return _made(what, loops, started, before)
 
 
 def _made(what: str, functions: list[Any], started: float, misses_before: int = 0) -> Warmed:

@@ -21,7 +21,6 @@ from yaffjit.jit.attributes import widen
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I1, I8, I32, I64, NULL, POINTER, Body, call_outlined
 from yaffjit.jit.maps.search import find, pairs_of
-from yaffjit.jit.paths import ELEMENTS
 from yaffjit.jit.text.decode import make_bytes, make_string
 from yaffjit.jit.text.type import bytes_type, constant_bytes, numba_bytes, text_at, text_type
 from yaffjit.jit.types import value_type
@@ -29,6 +28,17 @@ from yaffjit.plan.model import OFFSET_WIDTH, SCALAR_CODE, FieldPlan, MessagePlan
 from yaffjit.plan.paths import Index, Step, example
 
 _COUNT_WIDTH = 4
+
+# numba types of stored numbers, by their character in `SCALAR_CODE`.
+ELEMENTS = {
+    "?": types.boolean,
+    "i": types.int32,
+    "I": types.uint32,
+    "q": types.int64,
+    "Q": types.uint64,
+    "f": types.float32,
+    "d": types.float64,
+}
 
 
 def copied_type(mp: MessagePlan, steps: tuple[Step, ...], path: str) -> types.Type:

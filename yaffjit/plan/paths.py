@@ -6,8 +6,8 @@
     attrs["size"]        the value of a key of a map; scores[5] where keys are integers, flags[true]
     attrs["a.b"].name    a field of a message that is a map's value
 
-A key of text is written as a string of Python or JSON is, between single or double quotes. What more a column's
-path can be is in `yaffjit.plan.columns`.
+A key of text is written as a string of Python or JSON is, between single or double quotes. What more the path
+of a column can be is in `yaffjit.plan.columns`.
 """
 
 from __future__ import annotations

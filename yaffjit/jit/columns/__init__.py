@@ -1,0 +1,1 @@
+"""Columns of many messages as machine code: loops over rows that follow all paths at once."""
