@@ -17,6 +17,7 @@ _HOMES = {
     "MessageType": "yaffjit.api",
     "records": "yaffjit.api",
     "records_unchecked": "yaffjit.api",
+    "concat": "yaffjit.rows",
     "build_index": "yaffjit.index",
     "open_index": "yaffjit.api",
     "open_index_unchecked": "yaffjit.api",
@@ -62,6 +63,7 @@ __all__ = [
     "View",
     "YaffjitError",
     "build_index",
+    "concat",
     "load_schema",
     "open_index",
     "open_index_unchecked",
@@ -99,7 +101,7 @@ if TYPE_CHECKING:
         YaffjitError,
     )
     from yaffjit.index import BuiltIndex, Index, build_index
-    from yaffjit.rows import Records
+    from yaffjit.rows import Records, concat
     from yaffjit.view import View, to_dict, to_json
 
 

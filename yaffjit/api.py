@@ -202,10 +202,20 @@ class MessageType:
 
     @functools.cached_property
     def records_type(self) -> Any:
-        """The numba type of this message's records, for explicit signatures."""
+        """The numba type of this message's records, for explicit signatures.
+
+        That of an index, of ``(data, offsets)``, of Arrow's binary columns without nulls, and of their slices.
+        """
         from yaffjit.jit import records_type
 
         return records_type(self.plan)
+
+    @functools.cached_property
+    def scattered_records_type(self) -> Any:
+        """The numba type of records whose messages lie anywhere: of lists of bytes, selections, null rows."""
+        from yaffjit.jit import records_type
+
+        return records_type(self.plan, scattered=True)
 
     def encode(self, message: Any, layout: str = "flat") -> bytes:
         """The YaFF bytes of a message.
@@ -334,16 +344,19 @@ def records(
 
     Args:
         message_type: their type.
-        payloads: an iterable of bytes, one a message, which are joined into one buffer; or
-            ``(data, offsets)``, where message i is ``data[offsets[i]:offsets[i + 1]]`` and nothing is copied:
-            data any contiguous buffer, offsets n + 1 integers; or a binary or large_binary Arrow array
-            without nulls.
+        payloads: an iterable of bytes, one a message, or None for a null row;
+            ``(data, offsets)``, where message i is ``data[offsets[i]:offsets[i + 1]]``: data any contiguous
+            buffer, a memory map say, offsets n + 1 integers;
+            an Arrow array of binary, large_binary, binary_view or fixed_size_binary, also chunked, sliced,
+            dictionary-encoded, with nulls, of pyarrow or of any library with the Arrow PyCapsule interface;
+            a numpy array of V bytes, or of S bytes of which none ends in a zero.
         representation: how the messages are encoded: "yaff".
-        copy: copy ``data`` first. Needed where it is writable, because what was verified mustn't change.
+        copy: copy what could change first, because what was verified mustn't change.
 
     Raises:
         VerifyError: names the row, field path, position and the two numbers compared.
-        ValueError: data is writable and ``copy`` false, or the offsets don't fit.
+        ValueError: a buffer is writable and ``copy`` false, or offsets don't fit.
+        TypeError: these aren't payloads, or an Arrow column isn't of bytes.
     """
     from yaffjit.rows import records
 

@@ -37,6 +37,14 @@ class Held:
         self.export = export
         self.owner = weakref.ref(owner)
 
+    def living(self) -> Owner:
+        """The owner, or another one of the same bytes."""
+        owner = self.owner()
+        if owner is None:
+            of_many = isinstance(self.export, tuple)
+            owner = ManyOwner(self.export) if of_many else Owner(memoryview(self.export).toreadonly())
+        return owner
+
 
 class Owner:
     """One buffer whose address jitted code may hold.
