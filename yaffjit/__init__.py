@@ -19,13 +19,18 @@ _HOMES = {
     "records_unchecked": "yaffjit.api",
     "concat": "yaffjit.rows",
     "build_index": "yaffjit.index",
+    "append_index": "yaffjit.index",
+    "adopt_index": "yaffjit.index",
     "open_index": "yaffjit.api",
     "open_index_unchecked": "yaffjit.api",
     "read_delimited": "yaffjit.build.delimited",
     "write_delimited": "yaffjit.build.delimited",
     "Records": "yaffjit.rows",
     "Columns": "yaffjit.columns",
+    "feature": "yaffjit.mapping",
+    "Feature": "yaffjit.mapping",
     "Index": "yaffjit.index",
+    "IndexPart": "yaffjit.index",
     "BuiltIndex": "yaffjit.index",
     "View": "yaffjit.view",
     "to_dict": "yaffjit.view",
@@ -50,8 +55,10 @@ __all__ = [
     "DecodeError",
     "EncodeError",
     "EscapeError",
+    "Feature",
     "Index",
     "IndexFileError",
+    "IndexPart",
     "JsonError",
     "MessageType",
     "NumberError",
@@ -62,8 +69,11 @@ __all__ = [
     "VerifyError",
     "View",
     "YaffjitError",
+    "adopt_index",
+    "append_index",
     "build_index",
     "concat",
+    "feature",
     "load_schema",
     "open_index",
     "open_index_unchecked",
@@ -100,7 +110,8 @@ if TYPE_CHECKING:
         VerifyError,
         YaffjitError,
     )
-    from yaffjit.index import BuiltIndex, Index, build_index
+    from yaffjit.index import BuiltIndex, Index, IndexPart, adopt_index, append_index, build_index
+    from yaffjit.mapping import Feature, feature
     from yaffjit.rows import Records, concat
     from yaffjit.view import View, to_dict, to_json
 

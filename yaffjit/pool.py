@@ -47,18 +47,23 @@ def run_stretches(work: Work, rows: int, stretch: int, threads: int | None = Non
 
 
 def run_timed(
-    work: Work, rows: int, threads: int | None = None, stop: Callable[[], None] | None = None, begin: int = 0
+    work: Work,
+    rows: int,
+    threads: int | None = None,
+    stop: Callable[[], None] | None = None,
+    ready: Callable[[], bool] | None = None,
 ) -> None:
     """As `run_stretches`, by stretches of about 10 ms each, whatever a row takes.
 
     Args:
         work, rows, threads: see there. Here the first call is of one row.
         stop: called where Ctrl-C came; it has the calls of ``work`` that run now return early.
-        begin: the first row.
+        ready: until it says so, stretches are worked on one after the other.
     """
     threads = checked_threads(threads)
     pace = _Pace(threads)
-    while begin < rows and pace.seconds < ALONE_SECONDS:
+    begin = 0
+    while begin < rows and (pace.seconds < ALONE_SECONDS or not (ready is None or ready())):
         count = min(pace.rows, rows - begin)
         pace.timed(work, begin, begin + count)
         begin += count

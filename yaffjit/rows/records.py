@@ -341,6 +341,51 @@ class Records:
 
         return columns(self, paths, out, threads)
 
+    def map(
+        self,
+        function: Callable[..., Any],
+        *,
+        threads: int | None = None,
+        jit: bool = True,
+        args: tuple[Any, ...] = (),
+        progress: bool | None = None,
+    ) -> Any:
+        """``function(view, *args)`` of each row, compiled, as an array; as several if it returns tuples.
+
+        Args:
+            function: a plain or jitted function; it returns a number, bool, text, bytes, a date, a tuple of
+                these, or a 1-D array of one length (docs/map.md). None means missing; so does a null row.
+            threads: how many work at the same time, None for one a core.
+            jit: False runs it in Python.
+            progress: a bar: None shows it on a terminal if this takes over a second.
+
+        Returns:
+            An array of shape ``(len(self),)``: bool, int64, uint64, float64, datetime64, timedelta64 or
+            object, of arrays ``(len(self), length)``. Where something may be missing: a masked array, or NaN
+            among floats, None among objects.
+
+        Raises:
+            CompileError: the function can't be compiled, or returns what has no array.
+            Whatever the function raises, in the first row by order; its attribute ``row`` tells which.
+        """
+        from yaffjit.mapping import map_records
+
+        return map_records(self, function, threads, jit, args, progress)
+
+    def filter(
+        self,
+        function: Callable[..., Any],
+        *,
+        threads: int | None = None,
+        jit: bool = True,
+        args: tuple[Any, ...] = (),
+        progress: bool | None = None,
+    ) -> Records:
+        """The rows of which ``function(view, *args)`` is true; see `map`. TypeError where it isn't that."""
+        from yaffjit.mapping import filter_records
+
+        return filter_records(self, function, threads, jit, args, progress)
+
     def verify(self, progress: bool | None = None) -> None:
         """Check that no reader can leave the data, whatever it reads. Raises VerifyError with its row."""
         self._verify(progress)

@@ -1,0 +1,301 @@
+"""`map`, `filter` and features: a user's function with the loops that were compiled for it.
+
+Loops are kept as long as the function: what is kept here doesn't mention the function itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from yaffjit.errors import CompileError
+from yaffjit.mapping.plain import map_plain
+from yaffjit.progress import progress_bar
+
+if TYPE_CHECKING:
+    from yaffjit.mapping.arrays import Column
+    from yaffjit.rows import Records
+
+
+def map_records(
+    records: Records,
+    function: Callable[..., Any],
+    threads: int | None = None,
+    jit: bool = True,
+    args: tuple[Any, ...] = (),
+    progress: bool | None = None,
+) -> Any:
+    """See `Records.map`."""
+    columns, make = _columns(records, function, threads, jit, args, progress)
+    arrays = [column.finished() for column in columns]
+    return arrays[0] if make is None else make(arrays)
+
+
+def filter_records(
+    records: Records,
+    function: Callable[..., Any],
+    threads: int | None = None,
+    jit: bool = True,
+    args: tuple[Any, ...] = (),
+    progress: bool | None = None,
+) -> Records:
+    """See `Records.filter`."""
+    columns, make = _columns(records, function, threads, jit, args, progress)
+    true = columns[0].truth() if make is None else None
+    if true is None:
+        what = "a tuple" if make is not None else f"arrays of {columns[0].values.dtype}"
+        if make is None and columns[0].values.ndim == 1:
+            what = str(columns[0].values.dtype)
+        raise TypeError(f"filter asks whether {_name(function)} is true, which {what} isn't: return a bool")
+    chosen: Records = records[true]
+    return chosen
+
+
+def _columns(
+    records: Records,
+    function: Callable[..., Any],
+    threads: int | None,
+    jit: bool,
+    args: tuple[Any, ...],
+    progress: bool | None,
+) -> tuple[list[Column], Any]:
+    if isinstance(function, Feature):
+        function = function.__wrapped__
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"args must be a tuple of what the function takes after the row, not {type(args).__name__}"
+        )
+    args = tuple(args)
+    name = _name(function)
+    if not jit:
+        plain = getattr(function, "py_func", function)
+        if not callable(plain):
+            raise TypeError(f"map takes a function, not {type(function).__name__}")
+        with progress_bar(f"map {name}", len(records), "rows", progress) as bar:
+            return map_plain(records, plain, args, name, bar.update)
+    from yaffjit.mapping.compiled import map_compiled
+
+    loop, result = compiled_of(function).loop(function, records, args)
+    with progress_bar(f"map {name}", len(records), "rows", progress) as bar:
+        return map_compiled(records, loop, result, args, name, threads, bar.update), result.make
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+class Compiled:
+    """What was compiled for one function.
+
+    It mentions no such function: its dispatcher is of a copy, or belongs to the user.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._dispatcher: Any = None
+        self._reads: list[tuple[str, Any]] = []
+        self._loops: dict[Any, Any] = {}
+
+    def dispatcher(self, function: Any) -> Any:
+        """The function as a jitted one: made anew where a global or closure variable is another object."""
+        if not isinstance(function, FunctionType):
+            return function
+        with self._lock:
+            reads = list(_reads(function))
+            if self._dispatcher is None or not _same(reads, self._reads):
+                from numba import njit
+
+                self._dispatcher = njit(_copy(function))
+                self._reads = reads
+                self._loops = {}
+            return self._dispatcher
+
+    def loop(self, function: Any, records: Records, args: tuple[Any, ...]) -> Any:
+        """The loop over such records with such arguments, and the `Result`.
+
+        Raises:
+            CompileError: the function can't be compiled, or returns what can't be kept.
+        """
+        from numba import typeof
+
+        from yaffjit.jit.mapping import compile_loop
+
+        with self._lock:
+            dispatcher = self.dispatcher(function)
+            instead = f"map({_name(function)}, jit=False)"
+            try:
+                key = records._numba_type_, tuple(map(typeof, args))
+            except ValueError as error:
+                raise TypeError(f"{error}; {instead} runs it in Python") from None
+            with _hint(instead):
+                found = self._loops.get(key)
+                if found is None:
+                    found = self._loops[key] = compile_loop(dispatcher, *key)
+            return found
+
+
+_compiled: weakref.WeakKeyDictionary[Any, Compiled] = weakref.WeakKeyDictionary()
+_making = threading.Lock()
+
+
+def compiled_of(function: Any) -> Compiled:
+    """What was compiled for a function, or will be.
+
+    Raises:
+        TypeError: it isn't a plain function, nor a jitted one.
+    """
+    if not isinstance(function, FunctionType):
+        from numba.core.dispatcher import Dispatcher
+
+        if not isinstance(function, Dispatcher):
+            raise TypeError(
+                f"map compiles plain functions, not {type(function).__name__}: "
+                "pass a function with args=(...), or jit=False"
+            )
+    with _making:
+        found = _compiled.get(function)
+        if found is None:
+            found = _compiled[function] = Compiled()
+        return found
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    made = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__module__ = function.__module__
+    made.__qualname__ = function.__qualname__
+    return made
+
+
+def _reads(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The globals and closure variables that numba takes for constants, but not the function itself."""
+    for name in _global_names(function.__code__):
+        value = function.__globals__.get(name)
+        if value is not function:
+            yield name, value
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not yet set
+            value = None
+        if value is not function:
+            yield name, value
+
+
+@functools.lru_cache(maxsize=1024)
+def _global_names(code: CodeType) -> tuple[str, ...]:
+    """Names that code, with the functions in it, may look up in its globals."""
+    names = dict.fromkeys(code.co_names)
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            names.update(dict.fromkeys(_global_names(part)))
+    return tuple(names)
+
+
+def _same(reads: list[tuple[str, Any]], before: list[tuple[str, Any]]) -> bool:
+    return len(reads) == len(before) and all(
+        name == old_name and value is old
+        for (name, value), (old_name, old) in zip(reads, before, strict=True)
+    )
+
+
+@contextlib.contextmanager
+def _hint(instead: str) -> Iterator[None]:
+    """Add to an error of the compiler what runs in Python."""
+    from numba.core.errors import NumbaError
+
+    instead += " runs it in Python"
+    try:
+        yield
+    except CompileError as error:
+        raise type(error)(f"{error.text.removesuffix('.')}; {instead}", error.file, error.line) from None
+    except NumbaError as error:
+        error.patch_message(f"{error}\n{instead}")
+        raise
+
+
+class Feature:
+    """A function of one message that also takes records, and views at the speed of jitted code.
+
+    ``f(recs)`` is ``recs.map(function)``: an array, or a tuple of arrays. ``f(view)`` calls it jitted, and
+    ``f(message)`` as it is. More arguments are passed on. What was compiled is kept for the next call.
+
+    Attributes:
+        __wrapped__: the function.
+
+    Raises:
+        TypeError: it isn't a plain function, nor a jitted one.
+    """
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        compiled_of(function)
+        functools.update_wrapper(self, function)
+
+    def __call__(
+        self, argument: Any, /, *args: Any, threads: int | None = None, progress: bool | None = None
+    ) -> Any:
+        """The function's result for a view or message, or its results for records.
+
+        Args:
+            argument: records, a view or a protobuf message.
+            args: what the function takes after it.
+            threads, progress: for records, see `Records.map`.
+        """
+        from yaffjit.rows import Records
+        from yaffjit.view import View
+
+        function = self.__wrapped__
+        if isinstance(argument, Records):
+            return map_records(argument, function, threads, args=args, progress=progress)
+        if isinstance(argument, View):
+            with _hint(f"{_name(function)}.__wrapped__"):
+                return compiled_of(function).dispatcher(function)(argument, *args)
+        return getattr(function, "py_func", function)(argument, *args)
+
+    def __reduce__(self) -> Any:
+        """By name if that is where any process finds it, else with the function's code."""
+        function = self.__wrapped__
+        if not isinstance(function, FunctionType):  # numba's way to pickle it
+            return Feature, (function,)
+        name = function.__qualname__
+        found = _by_name(function.__module__, name)
+        if function.__module__ != "__main__" and found in (self, function):
+            return name if found is self else (Feature, (function,))
+        from numba import cloudpickle
+
+        return _unpickled, (cloudpickle.dumps(function),)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.__wrapped__.__qualname__}>"
+
+
+def feature(function: Callable[..., Any]) -> Feature:
+    """``f = feature(score)``, or ``@feature`` above a function: see `Feature`."""
+    return Feature(function)
+
+
+def _by_name(module: str, name: str) -> Any:
+    try:
+        return functools.reduce(getattr, name.split("."), sys.modules[module])
+    except (AttributeError, KeyError):
+        return None
+
+
+def _unpickled(pickled: bytes) -> Feature:
+    from numba import cloudpickle
+
+    return Feature(cloudpickle.loads(pickled))
