@@ -201,6 +201,14 @@ class MessageType:
         return message_type(self.plan)
 
     @functools.cached_property
+    def _numba_type_(self) -> Any:
+        """The numba type of this message type itself, in functions that make views."""
+        _load_jit()
+        from yaffjit.jit import message_type_type
+
+        return message_type_type(self.plan)
+
+    @functools.cached_property
     def records_type(self) -> Any:
         """The numba type of this message's records, for explicit signatures.
 
@@ -314,6 +322,19 @@ def _type_again(schema: Schema, full_name: str) -> MessageType:
     return schema[full_name]
 
 
+def _load_jit() -> None:
+    """Import `yaffjit.jit`, perhaps while a function is being compiled that it has come to."""
+    if "yaffjit.jit" in sys.modules:
+        return
+    from numba.core.registry import cpu_target
+
+    import yaffjit.jit  # noqa: F401  (for what it registers)
+
+    # numba looks for new registrations only before it compiles.
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
 def tell_numba() -> None:
     """Have numba know message classes and enums by name in functions to which nothing of ours has come yet.
 
@@ -321,15 +342,10 @@ def tell_numba() -> None:
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
-    from numba.core.registry import cpu_target
     from numba.core.typing.typeof import typeof_impl
 
     def typeof(value: Any, c: Any) -> Any:
-        import yaffjit.jit  # noqa: F401  (registers its own in place of this)
-
-        # A function is being compiled, and numba looks for new registrations only before.
-        cpu_target.typing_context.refresh()
-        cpu_target.target_context.refresh()
+        _load_jit()  # registers its own in place of this
         return typeof_impl.dispatch(type(value))(value, c)
 
     if "yaffjit.jit" not in sys.modules:

@@ -75,6 +75,15 @@ class VerifyError(DecodeError):
         return f"{where}: {sentence}" if where else sentence
 
 
+class ShortBufferError(VerifyError):
+    """A buffer of ``nbytes`` bytes ends before the root message."""
+
+    def __init__(self, message: str, nbytes: int) -> None:
+        super().__init__(f"the buffer of {nbytes} bytes ends before the root message", message=message)
+        self.args = (message, nbytes)
+        self.nbytes = nbytes
+
+
 class JsonError(YaffjitError, ValueError):
     """A message has no JSON form, such as a timestamp beyond the year 9999; names the message."""
 
@@ -95,7 +104,7 @@ class RowError(YaffjitError, IndexError):
 
 
 class _NumberError(YaffjitError):
-    def __init__(self, text: str, number: int) -> None:
+    def __init__(self, text: str, number: float) -> None:
         Exception.__init__(self, text, number)
         self.text = text
         self.position = None

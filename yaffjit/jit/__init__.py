@@ -11,6 +11,7 @@ from yaffjit.jit import (  # noqa: F401
     floats,
     lifetime,
     maps,
+    message_types,
     oneofs,
     printing,
     records,
@@ -18,9 +19,10 @@ from yaffjit.jit import (  # noqa: F401
     text,
 )
 from yaffjit.jit.getters import getter, presence
+from yaffjit.jit.message_types import message_type_type
 from yaffjit.jit.types import message_type, records_type
 
 # The last, by its own words.
 from yaffjit.jit import unsupported  # noqa: F401  # isort: skip
 
-__all__ = ["getter", "message_type", "presence", "records_type"]
+__all__ = ["getter", "message_type", "message_type_type", "presence", "records_type"]

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.imputils import impl_ret_borrowed, lower_builtin, lower_getattr_generic
 from numba.core.typing.templates import (
     AbstractTemplate,
     AttributeTemplate,
@@ -32,7 +32,7 @@ from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I64
 from yaffjit.jit.refusals import Method, is_asked_by_inference, is_probed, refusal, shown
 from yaffjit.jit.truth import has_truth
-from yaffjit.jit.types import MessageViewType, OneofType, form, message_type, value_type
+from yaffjit.jit.types import MessageViewType, OneofType, form, like, message_type, value_type
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
 
@@ -48,23 +48,32 @@ def widen(builder: ir.IRBuilder, f: FieldPlan, value: ir.Value) -> ir.Value:
     return builder.zext(value, I64) if signless else builder.sext(value, I64)
 
 
-# (context, builder, message's plan, field, pointer to the message, owner) -> native value
-ReadField = Callable[[Any, ir.IRBuilder, MessagePlan, FieldPlan, ir.Value, ir.Value], ir.Value]
+# (context, builder, message's plan, field, pointer to the message, owner, frozen) -> native value
+ReadField = Callable[[Any, ir.IRBuilder, MessagePlan, FieldPlan, ir.Value, ir.Value, bool], ir.Value]
 # How fields that aren't numbers or messages are read, by `types.form`: their packages enter it here.
 field_readers: dict[str, ReadField] = {}
 
 
 def read_field(
-    context: Any, builder: ir.IRBuilder, mp: MessagePlan, f: FieldPlan, message: ir.Value, owner: ir.Value
+    context: Any,
+    builder: ir.IRBuilder,
+    mp: MessagePlan,
+    f: FieldPlan,
+    message: ir.Value,
+    owner: ir.Value,
+    frozen: bool = True,
 ) -> ir.Value:
-    """The native value of a field of the message at a pointer."""
+    """The native value of a field of the message at a pointer.
+
+    It has the owner, counted or not, without a reference of its own. ``frozen``: the bytes don't change.
+    """
     read = field_readers.get(form(f))
     if read is not None:
-        return read(context, builder, mp, f, message, owner)
+        return read(context, builder, mp, f, message, owner, frozen)
     if f.kind != "message":
-        return widen(builder, f, yaff.scalar(builder, mp, f, message))
+        return widen(builder, f, yaff.scalar(builder, mp, f, message, frozen))
     made = cgutils.create_struct_proxy(message_type(mp.child(f)))(context, builder)
-    made.pointer = yaff.reference(builder, mp, f, message)
+    made.pointer = yaff.reference(builder, mp, f, message, frozen)
     made.owner = owner
     return made._getvalue()
 
@@ -80,7 +89,7 @@ class MessageAttributes(AttributeTemplate):
             if is_asked_by_inference("resolve_setattr"):
                 text = f"a view of {mp.full_name} is read-only: change its to_message() and encode that"
                 raise refusal(CompileAttributeError, text)
-            return value_type(mp, f)
+            return like(view, value_type(mp, f))
         constant = constants.of_message(mp).attribute(name)
         if constant is not None:
             return constant
@@ -155,7 +164,9 @@ def _get_field(
     if name not in view.mp.by_name:
         return constants.lower_attribute(context, builder, constants.of_message(view.mp), name)
     native = cgutils.create_struct_proxy(view)(context, builder, value)
-    return read_field(context, builder, view.mp, view.mp.by_name[name], native.pointer, native.owner)
+    mp, f = view.mp, view.mp.by_name[name]
+    found = read_field(context, builder, mp, f, native.pointer, native.owner, not view.owned)
+    return impl_ret_borrowed(context, builder, like(view, value_type(mp, f)), found)
 
 
 def presence_target(mp: MessagePlan, name: str) -> FieldPlan | OneofPlan:
@@ -225,8 +236,8 @@ def _has_field(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[i
     pointer = cgutils.create_struct_proxy(view)(context, builder, args[0]).pointer
     target = presence_target(view.mp, sig.args[-1].literal_value)
     if isinstance(target, FieldPlan):
-        return yaff.present(builder, view.mp, target, pointer)
-    number = yaff.which(builder, view.mp, target, pointer)
+        return yaff.present(builder, view.mp, target, pointer, not view.owned)
+    number = yaff.which(builder, view.mp, target, pointer, not view.owned)
     return builder.icmp_unsigned("!=", number, number.type(0))
 
 
@@ -234,7 +245,7 @@ def _has_field(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[i
 def _which_oneof(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     view = sig.recvr or sig.args[0]
     pointer = cgutils.create_struct_proxy(view)(context, builder, args[0]).pointer
-    return yaff.which(builder, view.mp, sig.return_type.oneof, pointer)
+    return yaff.which(builder, view.mp, sig.return_type.oneof, pointer, not view.owned)
 
 
 @has_truth(MessageViewType)

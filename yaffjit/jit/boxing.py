@@ -2,30 +2,32 @@
 
 What comes in is read from a few attributes; what goes out is made by `box_view`, which finds the bytes by
 their owner. The owner is numba's counted record of the buffer, held without counting: the argument keeps it
-alive for the call.
+alive for the call. Of a view that jitted code made it's the record of an array, which the Python view holds.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import boxing as _boxing  # noqa: F401  (registers numba's boxer of lists, which ours replaces)
 from numba.core import cgutils, types
 from numba.core.pythonapi import _boxers
 from numba.cpython.listobj import ListInstance
 from numba.extending import NativeValue, box, unbox
+from numpy.lib.array_utils import byte_bounds
 
 from yaffjit.errors import YaffjitError
 from yaffjit.jit.emit.outline import I64, NULL, POINTER
 from yaffjit.jit.keys import KeyedType, find_plan
 from yaffjit.jit.lifetime import walk
-from yaffjit.jit.types import MessageViewType, RecordsType
+from yaffjit.jit.types import BorrowedType, MessageViewType, RecordsType
 
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
     from yaffjit.view import View
-    from yaffjit.view.owner import Held
+    from yaffjit.view.owner import Owner
 
 
 def _attribute(c: Any, obj: ir.Value, name: str) -> ir.Value:
@@ -102,12 +104,12 @@ def _unbox_records(records: RecordsType, obj: ir.Value, c: Any) -> NativeValue:
 def _box_view(view: MessageViewType, value: ir.Value, c: Any) -> ir.Value:
     b, api = c.builder, c.pyapi
     native = cgutils.create_struct_proxy(view)(c.context, b, value)
-    held = get_held(c, native.owner)
+    source = get_source(c, view, native.owner)
     function = constant(c, box_view)
     key = constant(c, (view.mp.fingerprint, view.mp.full_name))
     address = api.long_from_ulonglong(b.ptrtoint(native.pointer, I64))
-    result = api.call_function_objargs(function, [key, address, held])
-    for obj in (function, key, address):
+    result = api.call_function_objargs(function, [key, address, source])
+    for obj in (function, key, address, source):
         api.decref(obj)
     return result
 
@@ -167,27 +169,69 @@ def constant(c: Any, value: object) -> ir.Value:
     return known
 
 
-def get_held(c: Any, owner: ir.Value) -> ir.Value:
-    """The `Held` of a native owner, None for a null one; a borrowed reference."""
+def get_source(c: Any, typ: BorrowedType, owner: ir.Value) -> ir.Value:
+    """What `owner_of` takes for the owner of a native value; a new reference, in the place of the value's."""
     b = c.builder
-    held = cgutils.alloca_once_value(b, c.pyapi.borrow_none())
+    source = cgutils.alloca_once_value(b, c.pyapi.borrow_none())
     with b.if_then(cgutils.is_not_null(b, owner)):
-        # The third word of a record is the Python object that it was made for.
-        words = b.bitcast(owner, c.pyapi.pyobj.as_pointer())
-        b.store(b.load(b.gep(words, [I64(2)])), held)
-    return b.load(held)
+        if typ.owned:  # it takes the value's reference
+            b.store(c.pyapi.nrt_meminfo_as_pyobject(owner), source)
+        else:
+            # The third word of a record is the Python object that it was made for.
+            words = b.bitcast(owner, c.pyapi.pyobj.as_pointer())
+            b.store(b.load(b.gep(words, [I64(2)])), source)
+    if not typ.owned:
+        c.pyapi.incref(b.load(source))
+    return b.load(source)
 
 
-def box_view(key: tuple[str, str], address: int, held: Held | None) -> View:
+def owner_of(source: Any) -> Owner | None:
+    """The owner of the bytes that something from jitted code points into.
+
+    Args:
+        source: None for a null owner; `Held` of what is borrowed, whose owner the argument of the jitted
+            function keeps alive; else numba's record of an array.
+    """
+    from yaffjit.view.owner import Held, Owner
+
+    if source is None:
+        return None
+    held = source if isinstance(source, Held) else source.parent
+    if isinstance(held, Held):
+        return held.living()
+    return Owner(memoryview(np.asarray(_Memory(source)).data))
+
+
+class _Memory:
+    """The bytes under a numba record, as numpy takes them; it holds the record.
+
+    They are those of the array or buffer that it was made for, or those that numba allocated.
+    """
+
+    def __init__(self, record: Any) -> None:
+        self._record = record
+        if record.parent is None:
+            low, high = record.data, record.data + memoryview(record).nbytes
+        else:
+            self._array = np.asarray(memoryview(record.parent))  # an export, so that nothing is resized
+            low, high = byte_bounds(self._array)
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (high - low,),
+            "data": (low, True),
+        }
+
+
+def box_view(key: tuple[str, str], address: int, source: Any) -> View:
     """The Python view of a message that comes out of jitted code.
 
     Args:
         key: fingerprint and full name of the message.
         address: of the message, 0 for the default instance.
-        held: the bytes and their owner, which the argument of the jitted function keeps alive; None for a
-            default instance.
+        source: of the bytes, as `owner_of` takes it; None for a default instance.
     """
-    owner = held.owner() if held is not None else None
+    owner = owner_of(source)
     cls = view_class_of(key, owner.plan if owner is not None else None)
     if not address:
         return cls._default_()

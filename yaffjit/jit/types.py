@@ -2,6 +2,10 @@
 
 A view is a raw pointer and a borrowed owner: nothing is counted while a loop runs, the argument keeps the
 bytes alive. An absent message is the null pointer, and all getters read it as the default instance.
+
+A view that jitted code makes of an array has no such argument. So each type that points into bytes has a twin
+whose owner is counted, of the same native form, and what is read from a value has the twin too (`like`). The
+bytes may be written again, so getters of the twins aren't taken to read what never changes.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from typing import Any, ClassVar
 
 from numba.core import types
 from numba.core.datamodel import models, register_default
+from numba.core.imputils import lower_cast
+from numba.core.typeconv import Conversion
 
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.keys import PlanType
@@ -25,7 +31,10 @@ __all__ = [
     "RecordsType",
     "field_types",
     "form",
+    "like",
     "message_type",
+    "own",
+    "owner_type",
     "records_type",
     "value_type",
 ]
@@ -45,18 +54,63 @@ class BorrowedType(types.Hashable):
     Attributes:
         what: the value in an error's sentence, before the message's name.
         instead: what can be kept.
+        owned: whether it counts its bytes' owner by itself, and the bytes may change.
     """
 
     what: ClassVar[str]
     instead: ClassVar[str]
+    owned: bool = False
+
+    def as_owned(self) -> types.Type:
+        """The twin that counts its owner."""
+        raise NotImplementedError(f"{self.what} is only ever borrowed")
+
+    def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
+        """What is borrowed may be counted from here on; the other way it could outlive its bytes."""
+        is_twin = isinstance(other, type(self)) and other.owned and not self.owned
+        return Conversion.safe if is_twin and self.as_owned() == other else None
+
+
+def own(typ: types.Type) -> types.Type:
+    """A type with the twins of what it borrows, in tuples too."""
+    if isinstance(typ, BorrowedType):
+        return typ if typ.owned else typ.as_owned()
+    if isinstance(typ, types.BaseTuple):
+        return types.Tuple.from_types(tuple(map(own, typ)))
+    return typ
+
+
+def like(source: BorrowedType, typ: types.Type) -> types.Type:
+    """The type of what is read from a value of another: counted if that is."""
+    return own(typ) if source.owned else typ
+
+
+def owner_type(typ: Any) -> types.Type:
+    """The type of the owner in a value's native form."""
+    return _COUNTED if typ.owned else types.voidptr
+
+
+_COUNTED = types.MemInfoPointer(types.voidptr)
 
 
 class MessageViewType(BorrowedType, PlanType):
-    """A view of one message."""
+    """A view of one message.
+
+    Args:
+        mp: the message's plan.
+        owned: whether the view counts its owner.
+    """
 
     label = "view"
     what = "a view"
     instead = "keep its row number, or the values that you need, instead"
+
+    def __init__(self, mp: MessagePlan, owned: bool = False) -> None:
+        super().__init__(mp, owned)
+        self.owned = owned
+
+    def as_owned(self) -> MessageViewType:
+        return _once(MessageViewType, self.mp, True)
 
 
 class OneofType(PlanType, types.Hashable):
@@ -213,7 +267,6 @@ _RECORDS = (
     ("count", types.int64),
     ("owner", types.voidptr),
 )
-_native_form(MessageViewType, ("pointer", types.voidptr), ("owner", types.voidptr))
 _native_form(RecordsType, *_RECORDS)
 _native_form(
     RecordsIteratorType,
@@ -225,6 +278,18 @@ _native_form(
     ("end", types.EphemeralPointer(types.int64)),
 )
 register_default(PathsType)(models.OpaqueModel)
+
+
+@register_default(MessageViewType)
+class _ViewModel(models.StructModel):
+    def __init__(self, manager: Any, view: types.Type) -> None:
+        super().__init__(manager, view, [("pointer", types.voidptr), ("owner", owner_type(view))])
+
+
+@lower_cast(MessageViewType, MessageViewType)
+def _to_twin(context: Any, builder: Any, source: types.Type, target: types.Type, value: Any) -> Any:
+    """The same value: numba counts what a cast gives where it's kept."""
+    return value
 
 
 @register_default(OneofType)

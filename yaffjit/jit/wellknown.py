@@ -22,12 +22,11 @@ from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.refusals import refusal
 from yaffjit.jit.types import MessageViewType
 from yaffjit.plan.model import MessagePlan
+from yaffjit.plan.requests import DURATION, TIMESTAMP
 
-TIMESTAMP = "google.protobuf.Timestamp"
-DURATION = "google.protobuf.Duration"
 NANOS = 10**9
-_FIRST_SECOND = -62135596800  # of year 1
-_LAST_SECOND = 253402300799  # of year 9999
+FIRST_SECOND = -62135596800  # of year 1
+LAST_SECOND = 253402300799  # of year 9999
 _DATETIME = types.NPDatetime("us")
 _TIMEDELTA = types.NPTimedelta("us")
 _I128 = ir.IntType(128)
@@ -35,7 +34,7 @@ _I128 = ir.IntType(128)
 
 @njit
 def _raise_invalid(seconds, nanos):  # type: ignore[no-untyped-def]
-    if seconds < _FIRST_SECOND or seconds > _LAST_SECOND:
+    if seconds < FIRST_SECOND or seconds > LAST_SECOND:
         raise NumberError(
             "Timestamp is not valid: Seconds {} must be in range [-62135596800, 253402300799].", seconds
         )
@@ -53,12 +52,12 @@ def _read(context: Any, builder: ir.IRBuilder, view: MessageViewType, value: ir.
 
     mp = view.mp
     pointer = cgutils.create_struct_proxy(view)(context, builder, value).pointer
-    seconds = yaff.scalar(builder, mp, mp.by_name["seconds"], pointer)
-    nanos = builder.sext(yaff.scalar(builder, mp, mp.by_name["nanos"], pointer), I64)
+    seconds = yaff.scalar(builder, mp, mp.by_name["seconds"], pointer, not view.owned)
+    nanos = builder.sext(yaff.scalar(builder, mp, mp.by_name["nanos"], pointer, not view.owned), I64)
     if mp.full_name == TIMESTAMP:
         # One comparison each: below the range, the difference is a large unsigned number.
         late = builder.icmp_unsigned(
-            ">", builder.sub(seconds, I64(_FIRST_SECOND)), I64(_LAST_SECOND - _FIRST_SECOND)
+            ">", builder.sub(seconds, I64(FIRST_SECOND)), I64(LAST_SECOND - FIRST_SECOND)
         )
         odd = builder.icmp_unsigned(">=", nanos, I64(NANOS))
         with cgutils.if_unlikely(builder, builder.or_(late, odd)):

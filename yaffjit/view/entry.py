@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yaffjit.codec.locate import read_u32
-from yaffjit.errors import VerifyError
+from yaffjit.errors import ShortBufferError
 from yaffjit.plan.model import MessagePlan
 from yaffjit.view.base import View
 from yaffjit.view.buffers import borrow, take
@@ -71,8 +71,7 @@ def viewer_unchecked(mp: MessagePlan) -> Callable[[Any], View]:
         try:
             return make(data, read_u32(data)[0])
         except struct.error:
-            text = f"the buffer of {len(data)} bytes ends before the root message"
-            raise VerifyError(text, message=mp.full_name) from None
+            raise ShortBufferError(mp.full_name, len(data)) from None
 
     return view_unchecked
 

@@ -8,13 +8,12 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import box
 
-from yaffjit.jit.boxing import constant, get_held, view_class_of
+from yaffjit.jit.boxing import constant, get_source, owner_of, view_class_of
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.maps.type import MapPartType, MapType
 
 if TYPE_CHECKING:
     from yaffjit.view.maps import MapView
-    from yaffjit.view.owner import Held
 
 _COUNT_WIDTH = 4
 
@@ -23,14 +22,14 @@ _COUNT_WIDTH = 4
 def _box_map(typ: MapType, value: ir.Value, c: Any) -> ir.Value:
     b, api = c.builder, c.pyapi
     native = cgutils.create_struct_proxy(typ)(c.context, b, value)
-    held = get_held(c, native.owner)
+    source = get_source(c, typ, native.owner)
     function = constant(c, box_map)
     key = constant(c, (typ.mp.fingerprint, typ.mp.full_name))
     name = constant(c, typ.f.name)
     address = api.long_from_ulonglong(b.ptrtoint(native.members, I64))
     count = api.long_from_ulonglong(native.count)
-    result = api.call_function_objargs(function, [key, name, address, count, held])
-    for obj in (function, key, name, address, count):
+    result = api.call_function_objargs(function, [key, name, address, count, source])
+    for obj in (function, key, name, address, count, source):
         api.decref(obj)
     return result
 
@@ -45,7 +44,7 @@ def _box_part(typ: MapPartType, value: ir.Value, c: Any) -> ir.Value:
     return c.builder.load(result)
 
 
-def box_map(key: tuple[str, str], name: str, address: int, count: int, held: Held | None) -> MapView:
+def box_map(key: tuple[str, str], name: str, address: int, count: int, source: Any) -> MapView:
     """The Python container of a map field that comes out of jitted code.
 
     Args:
@@ -53,11 +52,11 @@ def box_map(key: tuple[str, str], name: str, address: int, count: int, held: Hel
         name: of the field.
         address: of the first pair, 0 if the map is absent.
         count: of pairs.
-        held: as `box_view` takes it.
+        source: of the bytes, as `box_view` takes it.
     """
     from yaffjit.view.classes import make_map
 
-    owner = held.owner() if held is not None else None
+    owner = owner_of(source)
     mp = view_class_of(key, owner.plan if owner is not None else None)._plan_
     if owner is None or not address:
         return make_map(mp, mp.by_name[name])

@@ -22,10 +22,16 @@ def _map_type(mp: MessagePlan, f: FieldPlan) -> types.Type:
 
 
 def _read_map(
-    context: Any, builder: ir.IRBuilder, mp: MessagePlan, f: FieldPlan, message: ir.Value, owner: ir.Value
+    context: Any,
+    builder: ir.IRBuilder,
+    mp: MessagePlan,
+    f: FieldPlan,
+    message: ir.Value,
+    owner: ir.Value,
+    frozen: bool = True,
 ) -> ir.Value:
     typ = MapType(mp, f.name)
-    array = yaff.reference(builder, mp, f, message)
+    array = yaff.reference(builder, mp, f, message, frozen)
     made = cgutils.create_struct_proxy(typ)(context, builder)
     made.members = builder.select(
         builder.icmp_unsigned("!=", array, NULL), builder.gep(array, [I64(4)]), NULL

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import RefType, iternext_impl, lower_builtin
+from numba.core.imputils import RefType, impl_ret_borrowed, iternext_impl, lower_builtin
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.cpython.slicing import fix_slice, guard_invalid_slice
 
@@ -68,7 +68,7 @@ def _get_element(context: Any, builder: ir.IRBuilder, sig: Signature, args: list
     index = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
     with builder.if_then(builder.icmp_unsigned(">=", index, count), likely=False):
         context.call_conv.return_user_exc(builder, IndexError, ("list index out of range",))
-    return elements.at(index)
+    return impl_ret_borrowed(context, builder, sig.return_type, elements.at(index))
 
 
 @lower_builtin(operator.getitem, RepeatedType, types.SliceType)
@@ -77,15 +77,9 @@ def _get_slice(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[i
     bounds = context.make_helper(builder, sig.args[1], value=args[1])
     guard_invalid_slice(context, builder, sig.args[1], bounds)
     fix_slice(builder, bounds, elements.count)
-    return make_part(
-        context,
-        builder,
-        sig.return_type,
-        elements,
-        bounds.start,
-        bounds.step,
-        _slice_length(builder, bounds),
-    )
+    count = _slice_length(builder, bounds)
+    part = make_part(context, builder, sig.return_type, elements, bounds.start, bounds.step, count)
+    return impl_ret_borrowed(context, builder, sig.return_type, part)
 
 
 def _slice_length(builder: ir.IRBuilder, bounds: Any) -> ir.Value:
@@ -107,7 +101,10 @@ def make_part(
     step: ir.Value,
     count: ir.Value,
 ) -> ir.Value:
-    """``count`` of the elements, from index ``start`` on, each ``step`` after the one before."""
+    """``count`` of the elements, from index ``start`` on, each ``step`` after the one before.
+
+    It has their owner without a reference of its own.
+    """
     made = cgutils.create_struct_proxy(typ)(context, builder)
     made.pointer, made.owner, made.count = elements.pointer, elements.owner, count
     made.first = builder.add(elements.first, builder.mul(start, elements.step))
@@ -126,7 +123,7 @@ def _iterator(context: Any, builder: ir.IRBuilder, typ: RepeatedIteratorType, el
     if typ.repeated.part:
         made.first, made.step = elements.first, elements.step
     made.index = cgutils.alloca_once_value(builder, I64(0))
-    return made._getvalue()
+    return impl_ret_borrowed(context, builder, typ, made._getvalue())
 
 
 @lower_builtin("iternext", RepeatedIteratorType)

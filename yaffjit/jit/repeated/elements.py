@@ -22,18 +22,26 @@ _COUNT_WIDTH = 4
 
 
 def read_repeated(
-    context: Any, builder: ir.IRBuilder, mp: MessagePlan, f: FieldPlan, message: ir.Value, owner: ir.Value
+    context: Any,
+    builder: ir.IRBuilder,
+    mp: MessagePlan,
+    f: FieldPlan,
+    message: ir.Value,
+    owner: ir.Value,
+    frozen: bool = True,
 ) -> ir.Value:
     """The native value of a repeated field of the message at a pointer."""
-    array = yaff.reference(builder, mp, f, message)
+    array = yaff.reference(builder, mp, f, message, frozen)
     made = cgutils.create_struct_proxy(repeated_type(mp, f))(context, builder)
-    made.pointer = _first_element(builder, array)
-    made.count = _count(builder, array)
+    made.pointer = first_element(builder, array)
+    made.count = element_count(builder, array, frozen)
     made.owner = owner
     return made._getvalue()
 
 
-def _first_element(builder: ir.IRBuilder, array: ir.Value) -> ir.Value:
+def first_element(builder: ir.IRBuilder, array: ir.Value) -> ir.Value:
+    """The pointer to the first element of the array that a field's slot leads to; null for null."""
+
     def emit(body: Body) -> None:
         array = body.args[0]
         body.return_unless(body.builder.icmp_unsigned("!=", array, NULL), NULL)
@@ -42,13 +50,15 @@ def _first_element(builder: ir.IRBuilder, array: ir.Value) -> ir.Value:
     return call_outlined(builder, "elements", "", POINTER, [array], emit, frozen=True)
 
 
-def _count(builder: ir.IRBuilder, array: ir.Value) -> ir.Value:
+def element_count(builder: ir.IRBuilder, array: ir.Value, frozen: bool = True) -> ir.Value:
+    """How many elements the array has that a field's slot leads to, as an i64; 0 for null."""
+
     def emit(body: Body) -> None:
         array = body.args[0]
         body.return_unless(body.builder.icmp_unsigned("!=", array, NULL), I64(0))
         body.builder.ret(body.builder.zext(body.load(array, 0, I32), I64))
 
-    return call_outlined(builder, "count", "", I64, [array], emit, frozen=True)
+    return call_outlined(builder, "count", "", I64, [array], emit, frozen)
 
 
 class Elements:
@@ -59,7 +69,7 @@ class Elements:
         count: how many there are, as an i64.
         pointer: to the array's first element, null if the field is absent.
         first, step: which of the array's elements these are.
-        owner: of the bytes.
+        owner: of the bytes; what `at` gives has it without a reference of its own.
     """
 
     def __init__(self, context: Any, builder: ir.IRBuilder, typ: RepeatedType, value: ir.Value) -> None:
@@ -104,33 +114,43 @@ def _read_element(
     owner: ir.Value,
 ) -> ir.Value:
     """The native value of an element of the array whose first element is at a pointer."""
-    one = typ.one
+    one, frozen = typ.one, not typ.owned
     if one.is_scalar:
-        return widen(builder, one, _scalar(builder, one, pointer, index))
-    target = _inlined(builder, one, pointer, index) if one.inlined else _offset(builder, pointer, index)
+        return widen(builder, one, element_number(builder, one, pointer, index, frozen))
+    target = (
+        inlined_element(builder, one, pointer, index)
+        if one.inlined
+        else element_behind(builder, pointer, index, frozen)
+    )
     element: Any = typ.element
     if one.kind != "message":
-        return text_at(context, builder, element, target, owner)
+        return text_at(context, builder, element, target, owner, frozen=frozen)
     made = cgutils.create_struct_proxy(element)(context, builder)
     made.pointer, made.owner = target, owner
     return made._getvalue()
 
 
-def _scalar(builder: ir.IRBuilder, one: FieldPlan, pointer: ir.Value, index: ir.Value) -> ir.Value:
+def element_number(
+    builder: ir.IRBuilder, one: FieldPlan, pointer: ir.Value, index: ir.Value, frozen: bool = True
+) -> ir.Value:
+    """The stored number at ``index`` of the elements from a pointer on."""
     stored = yaff.stored_type(one)
 
     def emit(body: Body) -> None:
         at = body.builder.mul(body.args[1], I64(one.width))
         body.builder.ret(body.load(body.args[0], at, stored))
 
-    return call_outlined(builder, "element", one.width, stored, [pointer, index], emit, frozen=True)
+    return call_outlined(builder, "element", one.width, stored, [pointer, index], emit, frozen)
 
 
-def _inlined(builder: ir.IRBuilder, one: FieldPlan, pointer: ir.Value, index: ir.Value) -> ir.Value:
+def inlined_element(builder: ir.IRBuilder, one: FieldPlan, pointer: ir.Value, index: ir.Value) -> ir.Value:
+    """The pointer to the message at ``index`` of those that are stored from a pointer on."""
     return builder.gep(pointer, [builder.mul(index, I64(one.width))], inbounds=True)
 
 
-def _offset(builder: ir.IRBuilder, pointer: ir.Value, index: ir.Value) -> ir.Value:
+def element_behind(
+    builder: ir.IRBuilder, pointer: ir.Value, index: ir.Value, frozen: bool = True
+) -> ir.Value:
     """What the offset at ``index`` leads to; offsets count from the first of them."""
 
     def emit(body: Body) -> None:
@@ -138,7 +158,7 @@ def _offset(builder: ir.IRBuilder, pointer: ir.Value, index: ir.Value) -> ir.Val
         offset = body.load(body.args[0], b.mul(body.args[1], I64(OFFSET_WIDTH)), I32)
         b.ret(body.at(body.args[0], b.zext(offset, I64)))
 
-    return call_outlined(builder, "element_at", OFFSET_WIDTH, POINTER, [pointer, index], emit, frozen=True)
+    return call_outlined(builder, "element_at", OFFSET_WIDTH, POINTER, [pointer, index], emit, frozen)
 
 
 def search(

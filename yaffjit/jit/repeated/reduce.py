@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import impl_ret_new_ref, lower_builtin
+from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref, lower_builtin
 from numba.core.typing.templates import Signature, infer_global, signature
 from numba.core.utils import pysignature
 from numba.extending import overload
@@ -24,6 +24,7 @@ from yaffjit.jit.repeated.access import Typing
 from yaffjit.jit.repeated.elements import Elements
 from yaffjit.jit.repeated.equality import call_function, taken_as
 from yaffjit.jit.repeated.type import RepeatedType
+from yaffjit.jit.types import BorrowedType
 
 _DOUBLE = ir.DoubleType()
 COMPENSATED = sum([0.1] * 10) == 1.0
@@ -183,7 +184,7 @@ def _register_extreme(function: Any, better: Any, sign: str) -> None:
         elements = Elements(context, builder, sig.args[0], args[0])
         with builder.if_then(builder.icmp_signed("==", elements.count, I64(0)), likely=False):
             context.call_conv.return_user_exc(builder, ValueError, (empty_text,))
-        return best_of(context, builder, elements)
+        return impl_ret_borrowed(context, builder, sig.return_type, best_of(context, builder, elements))
 
     @lower_builtin(function, RepeatedType, types.Any)
     def with_default(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
@@ -192,8 +193,10 @@ def _register_extreme(function: Any, better: Any, sign: str) -> None:
         result = cgutils.alloca_once_value(builder, args[1])
         with builder.if_else(builder.icmp_signed(">", elements.count, I64(0))) as (some, none):
             with some:  # a cast to a string of numba's makes a new one
-                best = best_of(context, builder, elements)
-                builder.store(context.cast(builder, best, elements.type, result_type), result)
+                best = context.cast(builder, best_of(context, builder, elements), elements.type, result_type)
+                if isinstance(result_type, BorrowedType):
+                    context.nrt.incref(builder, result_type, best)
+                builder.store(best, result)
             with none:
                 context.nrt.incref(builder, result_type, args[1])
         return impl_ret_new_ref(context, builder, result_type, builder.load(result))

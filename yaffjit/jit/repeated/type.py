@@ -17,7 +17,7 @@ from numba.core.typeconv import Conversion
 
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.keys import PlanType
-from yaffjit.jit.types import BorrowedType, field_types, value_type
+from yaffjit.jit.types import BorrowedType, field_types, like, owner_type, value_type
 from yaffjit.plan.model import SCALAR_CODE, FieldPlan, MessagePlan
 
 
@@ -33,27 +33,31 @@ class RepeatedType(BorrowedType, PlanType, types.IterableType):
         mp: the message that has the field.
         field: its name.
         part: whether it's a slice.
+        owned: whether it counts its owner.
     """
 
     label = "repeated"
     what = "a repeated field"
     instead = "keep the values that you need, in a list or an array, instead"
 
-    def __init__(self, mp: MessagePlan, field: str, part: bool = False) -> None:
-        super().__init__(mp, field, part)
+    def __init__(self, mp: MessagePlan, field: str, part: bool = False, owned: bool = False) -> None:
+        super().__init__(mp, field, part, owned)
         self.f: FieldPlan = mp.by_name[field]
         self.one = one_of(self.f)
         self.part = part
+        self.owned = owned
+
+    def as_owned(self) -> RepeatedType:
+        return RepeatedType(self.mp, self.f.name, self.part, True)
 
     @property
     def element(self) -> types.Type:
         """The type of an element."""
-        found: types.Type = value_type(self.mp, self.one)
-        return found
+        return like(self, value_type(self.mp, self.one))
 
     @property
     def iterator_type(self) -> RepeatedIteratorType:
-        return RepeatedIteratorType(self.mp, self.f.name, self.part)
+        return RepeatedIteratorType(self.mp, self.f.name, self.part, self.owned)
 
     def place(self) -> str:
         """Which field it is, for a sentence."""
@@ -61,7 +65,7 @@ class RepeatedType(BorrowedType, PlanType, types.IterableType):
 
     def sliced(self) -> RepeatedType:
         """The type of this one's slices."""
-        return self if self.part else RepeatedType(self.mp, self.f.name, True)
+        return self if self.part else RepeatedType(self.mp, self.f.name, True, self.owned)
 
     @property
     def elements_stored(self) -> tuple[Any, ...]:
@@ -73,14 +77,16 @@ class RepeatedType(BorrowedType, PlanType, types.IterableType):
         return (SCALAR_CODE.get(f.kind, f.kind),)
 
     def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
-        """Fields of equal elements share a variable; with a slice it's a slice."""
+        """Fields of equal elements share a variable; with a slice it's a slice, with an owned one owned."""
         if isinstance(other, RepeatedType) and other.elements_stored == self.elements_stored:
-            return self.sliced() if other.part else self
+            shared: Any = like(other, self)
+            return shared.sliced() if other.part else shared
         return None
 
     def can_convert_from(self, typingctx: Any, other: types.Type) -> Conversion | None:
         if isinstance(other, RepeatedType) and other.elements_stored == self.elements_stored:
-            return Conversion.safe if self.part or not other.part else None
+            fits = (self.part or not other.part) and (self.owned or not other.owned)
+            return Conversion.safe if fits else None
         return None
 
 
@@ -89,9 +95,13 @@ class RepeatedIteratorType(BorrowedType, PlanType, types.IteratorType):
     what = "an iterator over a repeated field"
     instead = "keep the index instead"
 
-    def __init__(self, mp: MessagePlan, field: str, part: bool) -> None:
-        super().__init__(mp, field, part)
-        self.repeated = RepeatedType(mp, field, part)
+    def __init__(self, mp: MessagePlan, field: str, part: bool, owned: bool = False) -> None:
+        super().__init__(mp, field, part, owned)
+        self.repeated = RepeatedType(mp, field, part, owned)
+        self.owned = owned
+
+    def as_owned(self) -> RepeatedIteratorType:
+        return RepeatedIteratorType(self.mp, self.repeated.f.name, self.repeated.part, True)
 
     @property
     def yield_type(self) -> types.Type:
@@ -110,21 +120,25 @@ def repeated_type(mp: MessagePlan, f: FieldPlan) -> RepeatedType:
 
 field_types["repeated"] = repeated_type
 
-_FIELD = (("pointer", types.voidptr), ("count", types.int64), ("owner", types.voidptr))
-_SLICE = (*_FIELD, ("first", types.int64), ("step", types.int64))
-_ITERATOR = (*_SLICE, ("index", types.EphemeralPointer(types.int64)))
+_PART = (("first", types.int64), ("step", types.int64))
+_INDEX = ("index", types.EphemeralPointer(types.int64))
+
+
+def _members(typ: Any) -> list[tuple[str, types.Type]]:
+    """Those of a field, which other forms begin with."""
+    return [("pointer", types.voidptr), ("count", types.int64), ("owner", owner_type(typ))]
 
 
 @register_default(RepeatedType)
 class _RepeatedModel(models.StructModel):
     def __init__(self, manager: Any, numba_type: Any) -> None:
-        super().__init__(manager, numba_type, list(_SLICE if numba_type.part else _FIELD))
+        super().__init__(manager, numba_type, [*_members(numba_type), *(_PART if numba_type.part else ())])
 
 
 @register_default(RepeatedIteratorType)
 class _IteratorModel(models.StructModel):
     def __init__(self, manager: Any, numba_type: types.Type) -> None:
-        super().__init__(manager, numba_type, list(_ITERATOR))
+        super().__init__(manager, numba_type, [*_members(numba_type), *_PART, _INDEX])
 
 
 @lower_cast(RepeatedType, RepeatedType)

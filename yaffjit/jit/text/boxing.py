@@ -25,13 +25,17 @@ def _box_text(typ: TextType, value: ir.Value, c: Any) -> ir.Value:
     native = cgutils.create_struct_proxy(typ)(c.context, c.builder, value)
     signature = ir.FunctionType(c.pyapi.pyobj, [POINTER, I64, POINTER])
     decode = cgutils.get_or_insert_function(c.builder.module, signature, "PyUnicode_DecodeUTF8")
-    return c.builder.call(decode, [native.pointer, native.nbytes, NULL])
+    made = c.builder.call(decode, [native.pointer, native.nbytes, NULL])
+    c.context.nrt.decref(c.builder, typ, value)
+    return made
 
 
 @box(BytesType)
 def _box_bytes(typ: BytesType, value: ir.Value, c: Any) -> ir.Value:
     native = cgutils.create_struct_proxy(typ)(c.context, c.builder, value)
-    return c.pyapi.bytes_from_string_and_size(native.pointer, native.nbytes)
+    made = c.pyapi.bytes_from_string_and_size(native.pointer, native.nbytes)
+    c.context.nrt.decref(c.builder, typ, value)
+    return made
 
 
 def _has_borrowed(typ: types.Type) -> bool:
@@ -42,20 +46,24 @@ def _has_borrowed(typ: types.Type) -> bool:
 
 def _may_fail(numbas: Callable[[Any, ir.Value, Any], ir.Value]) -> Callable[[Any, ir.Value, Any], ir.Value]:
     def box_tuple(typ: Any, value: ir.Value, c: Any) -> ir.Value:
-        """numba's tuple, without the items from the first on that can't be made into an object."""
+        """numba's tuple; null if an item can't be made into an object. All items' references are taken."""
         if not _has_borrowed(typ):
             return numbas(typ, value, c)
         b, api = c.builder, c.pyapi
         result = cgutils.alloca_once_value(b, api.tuple_new(typ.count))
         for i, part in enumerate(typ):
-            with b.if_then(cgutils.is_not_null(b, b.load(result))):
-                item = c.box(part, b.extract_value(value, i))
-                with b.if_else(cgutils.is_null(b, item), likely=False) as (failed, made):
-                    with failed:
-                        api.decref(b.load(result))
-                        b.store(api.get_null_object(), result)
-                    with made:
-                        api.tuple_setitem(b.load(result), i, item)
+            native = b.extract_value(value, i)
+            with b.if_else(cgutils.is_not_null(b, b.load(result))) as (whole, broken):
+                with whole:
+                    item = c.box(part, native)
+                    with b.if_else(cgutils.is_null(b, item), likely=False) as (failed, made):
+                        with failed:
+                            api.decref(b.load(result))
+                            b.store(api.get_null_object(), result)
+                        with made:
+                            api.tuple_setitem(b.load(result), i, item)
+                with broken:
+                    c.context.nrt.decref(b, part, native)
         if isinstance(typ, types.BaseNamedTuple):
             with b.if_then(cgutils.is_not_null(b, b.load(result))):
                 cls = api.unserialize(api.serialize_object(typ.instance_class))

@@ -11,14 +11,14 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import RefType, iternext_impl, lower_builtin
+from numba.core.imputils import RefType, impl_ret_borrowed, iternext_impl, lower_builtin
 from numba.core.typing.templates import Signature, signature
 from numba.cpython.slicing import fix_slice
 
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.text import utf8
 from yaffjit.jit.text.decode import count_points
-from yaffjit.jit.text.rules import bare, is_bytes, is_text, raise_if, typed
+from yaffjit.jit.text.rules import are_frozen, bare, is_bytes, is_text, raise_if, typed
 from yaffjit.jit.text.type import BytesType, TextIteratorType, TextLikeType, TextType, make_text
 
 
@@ -41,7 +41,12 @@ _unary(ord, types.intp)
 
 @lower_builtin(len, TextType)
 def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    return count_points(context, builder, _native(context, builder, sig.args[0], args[0]))
+    return _count(context, builder, sig.args[0], _native(context, builder, sig.args[0], args[0]))
+
+
+def _count(context: Any, builder: ir.IRBuilder, typ: types.Type, text: Any) -> ir.Value:
+    """The number of characters of a text (a proxy of its members); raises UnicodeDecodeError."""
+    return count_points(context, builder, text, are_frozen([typ]))
 
 
 @lower_builtin(len, BytesType)
@@ -52,9 +57,9 @@ def _len_bytes(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[i
 @lower_builtin(hash, TextType)
 def _hash(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     text = _native(context, builder, sig.args[0], args[0])
-    found = utf8.hash_text(builder, text.pointer, text.nbytes)
+    found = utf8.hash_text(builder, text.pointer, text.nbytes, are_frozen(sig.args))
     with cgutils.if_unlikely(builder, builder.icmp_signed("==", found, I64(-1))):
-        count_points(context, builder, text)
+        _count(context, builder, sig.args[0], text)
         context.call_conv.return_user_exc(builder, MemoryError, ("no memory to hash a text",))
     return found
 
@@ -62,7 +67,7 @@ def _hash(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
 @lower_builtin(hash, BytesType)
 def _hash_bytes(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     raw = _native(context, builder, sig.args[0], args[0])
-    return utf8.hash_bytes(builder, raw.pointer, raw.nbytes)
+    return utf8.hash_bytes(builder, raw.pointer, raw.nbytes, are_frozen(sig.args))
 
 
 _ORD_TEXT = "ord() expected a character, but got a string of another length"
@@ -71,21 +76,22 @@ _ORD_TEXT = "ord() expected a character, but got a string of another length"
 @lower_builtin(ord, TextType)
 def _ord(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     text = _native(context, builder, sig.args[0], args[0])
-    count = count_points(context, builder, text)
+    count = _count(context, builder, sig.args[0], text)
     raise_if(context, builder, builder.icmp_signed("!=", count, I64(1)), TypeError, _ORD_TEXT)
-    return builder.zext(utf8.code_point(builder, text.pointer, text.nbytes), I64)
+    return builder.zext(utf8.code_point(builder, text.pointer, text.nbytes, are_frozen(sig.args)), I64)
 
 
 @lower_builtin(ord, BytesType)
 def _ord_bytes(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     raw = _native(context, builder, sig.args[0], args[0])
     raise_if(context, builder, builder.icmp_signed("!=", raw.nbytes, I64(1)), TypeError, _ORD_TEXT)
-    return builder.zext(_byte(builder, raw.pointer, I64(0)), I64)
+    return builder.zext(_byte(builder, sig.args[0], raw.pointer, I64(0)), I64)
 
 
-def _byte(builder: ir.IRBuilder, pointer: ir.Value, at: ir.Value) -> ir.Value:
+def _byte(builder: ir.IRBuilder, typ: types.Type, pointer: ir.Value, at: ir.Value) -> ir.Value:
     loaded = builder.load(builder.gep(pointer, [at], inbounds=True))
-    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    if are_frozen([typ]):
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded
 
 
@@ -117,37 +123,51 @@ def _within(context: Any, builder: ir.IRBuilder, index: ir.Value, count: ir.Valu
 @lower_builtin(operator.getitem, TextType, types.Integer)
 def _get_character(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     text = _native(context, builder, sig.args[0], args[0])
-    count = count_points(context, builder, text)
+    frozen = are_frozen(sig.args[:1])
+    count = _count(context, builder, sig.args[0], text)
     index = _within(context, builder, args[1], count, "string index")
-    at = utf8.offset_of(builder, text.pointer, text.nbytes, count, index)
+    at = utf8.offset_of(builder, text.pointer, text.nbytes, count, index, frozen)
     start = builder.gep(text.pointer, [at], inbounds=True)
-    width = utf8.character_width(builder, start)
-    return make_text(context, builder, sig.return_type, start, width, text.owner)
+    width = utf8.character_width(builder, start, frozen)
+    return _part(context, builder, sig.return_type, start, width, text.owner)
+
+
+def _part(
+    context: Any,
+    builder: ir.IRBuilder,
+    typ: TextLikeType,
+    start: ir.Value,
+    nbytes: ir.Value,
+    owner: ir.Value,
+) -> ir.Value:
+    """A part of a text as a result of its own."""
+    return impl_ret_borrowed(context, builder, typ, make_text(context, builder, typ, start, nbytes, owner))
 
 
 @lower_builtin(operator.getitem, BytesType, types.Integer)
 def _get_byte(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     raw = _native(context, builder, sig.args[0], args[0])
     index = _within(context, builder, args[1], raw.nbytes, "index")
-    return builder.zext(_byte(builder, raw.pointer, index), I64)
+    return builder.zext(_byte(builder, sig.args[0], raw.pointer, index), I64)
 
 
 @lower_builtin(operator.getitem, TextType, types.SliceType)
 @lower_builtin(operator.getitem, BytesType, types.SliceType)
 def _get_slice(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     native = _native(context, builder, sig.args[0], args[0])
-    is_bytes = isinstance(sig.args[0], BytesType)
-    count = native.nbytes if is_bytes else count_points(context, builder, native)
+    is_bytes, frozen = isinstance(sig.args[0], BytesType), are_frozen(sig.args[:1])
+    count = native.nbytes if is_bytes else _count(context, builder, sig.args[0], native)
     bounds = context.make_helper(builder, sig.args[1], value=args[1])
     fix_slice(builder, bounds, count)
     stop = builder.select(builder.icmp_signed("<", bounds.stop, bounds.start), bounds.start, bounds.stop)
     first, last = bounds.start, stop
     if not is_bytes:
         first, last = (
-            utf8.offset_of(builder, native.pointer, native.nbytes, count, index) for index in (first, last)
+            utf8.offset_of(builder, native.pointer, native.nbytes, count, index, frozen)
+            for index in (first, last)
         )
     start = builder.gep(native.pointer, [first], inbounds=True)
-    return make_text(context, builder, sig.return_type, start, builder.sub(last, first), native.owner)
+    return _part(context, builder, sig.return_type, start, builder.sub(last, first), native.owner)
 
 
 # ---- iteration ----
@@ -158,11 +178,11 @@ def _get_slice(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[i
 def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     native = _native(context, builder, sig.args[0], args[0])
     if isinstance(sig.args[0], TextType):
-        count_points(context, builder, native)
+        _count(context, builder, sig.args[0], native)
     made = _native(context, builder, sig.return_type, None)
     made.pointer, made.nbytes, made.owner = native.pointer, native.nbytes, native.owner
     made.at = cgutils.alloca_once_value(builder, I64(0))
-    return made._getvalue()
+    return impl_ret_borrowed(context, builder, sig.return_type, made._getvalue())
 
 
 @lower_builtin("iternext", TextIteratorType)
@@ -175,10 +195,10 @@ def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
     result.set_valid(inside)
     with builder.if_then(inside):
         if isinstance(iterator.text, BytesType):
-            result.yield_(builder.zext(_byte(builder, native.pointer, at), I64))
+            result.yield_(builder.zext(_byte(builder, iterator.text, native.pointer, at), I64))
             builder.store(builder.add(at, I64(1)), native.at)
         else:
             start = builder.gep(native.pointer, [at], inbounds=True)
-            width = utf8.character_width(builder, start)
+            width = utf8.character_width(builder, start, are_frozen([iterator.text]))
             result.yield_(make_text(context, builder, iterator.text, start, width, native.owner))
             builder.store(builder.add(at, width), native.at)

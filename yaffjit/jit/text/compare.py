@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import lower_builtin
+from numba.core.imputils import impl_ret_borrowed, lower_builtin
 from numba.core.typing.templates import Signature, signature
 
 from yaffjit.jit.emit.outline import I1, I8, I16, I32, I64, POINTER, Body, call_outlined
@@ -25,7 +25,7 @@ from yaffjit.jit.text.rules import (
     text_operand,
     typed,
 )
-from yaffjit.jit.text.type import BytesType, TextType
+from yaffjit.jit.text.type import BytesType, TextLikeType, TextType
 
 _SIGNS = {
     operator.eq: "==",
@@ -298,8 +298,10 @@ def _register_extreme(function: Any, sign: str) -> None:
     def rule(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
         for ours, operand in ((is_text, text_operand), (is_bytes, bytes_operand)):
             taken = [operand(arg) for arg in args]
-            if len(args) > 1 and any(map(ours, args)) and len(set(taken)) == 1:
-                return signature(taken[0], *taken)
+            if len(args) > 1 and any(map(ours, args)):
+                result = context.unify_types(*taken) if None not in taken else None
+                if isinstance(result, TextLikeType):
+                    return signature(result, *(result for _ in taken))
         return None
 
     def lower(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
@@ -309,7 +311,7 @@ def _register_extreme(function: Any, sign: str) -> None:
             first, second = (members(context, builder, typ, v) for v in (value, best))
             better = builder.icmp_signed(sign, order(builder, first, second, are_frozen([typ])), I64(0))
             best = builder.select(better, value, best)
-        return best
+        return impl_ret_borrowed(context, builder, typ, best)
 
     typed(function, rule)
     for cls in (TextType, BytesType):

@@ -13,7 +13,7 @@ from numba.core.typing.templates import Signature, signature
 from yaffjit.jit.emit.outline import I8, I32, I64
 from yaffjit.jit.records import call_jitted
 from yaffjit.jit.text import utf8
-from yaffjit.jit.text.rules import typed
+from yaffjit.jit.text.rules import are_frozen, typed
 from yaffjit.jit.text.type import (
     BytesType,
     TextLikeType,
@@ -101,7 +101,7 @@ def make_bytes(context: Any, builder: ir.IRBuilder, value: ir.Value) -> ir.Value
 def _to_string(
     context: Any, builder: ir.IRBuilder, source: types.Type, target: types.Type, value: ir.Value
 ) -> ir.Value:
-    return make_string(context, builder, value)
+    return make_string(context, builder, value, are_frozen([source]))
 
 
 @lower_cast(BytesType, types.Bytes)
@@ -116,8 +116,15 @@ def _constructor(function: type, cls: type[TextLikeType], result: types.Type, ma
         return signature(result, args[0]) if len(args) == 1 and isinstance(args[0], cls) else None
 
     typed(function, rule)
-    lower_builtin(function, cls)(lambda context, builder, sig, args: make(context, builder, args[0]))
+    lower_builtin(function, cls)(make)
 
 
-_constructor(str, TextType, types.unicode_type, make_string)
-_constructor(bytes, BytesType, numba_bytes, make_bytes)
+_constructor(
+    str,
+    TextType,
+    types.unicode_type,
+    lambda context, builder, sig, args: make_string(context, builder, args[0], are_frozen(sig.args)),
+)
+_constructor(
+    bytes, BytesType, numba_bytes, lambda context, builder, sig, args: make_bytes(context, builder, args[0])
+)

@@ -39,11 +39,11 @@ def bare(typ: types.Type) -> types.Type:
 
 
 def text_operand(typ: types.Type) -> types.Type | None:
-    """What an operation on texts takes a type as: text, literals too; a numba string as it is; else None."""
+    """What an operation on texts takes a type as: a literal as text, texts and strings as they are."""
     typ = bare(typ)
-    if isinstance(typ, (TextType, types.StringLiteral)):
+    if isinstance(typ, types.StringLiteral):
         return text_type
-    return typ if isinstance(typ, types.UnicodeType) else None
+    return typ if isinstance(typ, (TextType, types.UnicodeType)) else None
 
 
 def bytes_operand(typ: types.Type) -> types.Type | None:
@@ -70,8 +70,10 @@ def members(context: Any, builder: ir.IRBuilder, typ: types.Type, value: ir.Valu
 
 
 def are_frozen(argtypes: Iterable[types.Type]) -> bool:
-    """Whether the bytes of values never change: numba's own may have been written by the same function."""
-    return all(isinstance(typ, TextLikeType) for typ in argtypes)
+    """Whether the bytes of values never change: numba's own may have been written by the same function,
+    and so may what an owned text points into.
+    """
+    return all(isinstance(typ, TextLikeType) and not typ.owned for typ in argtypes)
 
 
 def raise_if(

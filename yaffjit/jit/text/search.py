@@ -38,7 +38,7 @@ from yaffjit.jit.text.rules import (
     text_operand,
     typed,
 )
-from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, text_type
+from yaffjit.jit.text.type import BytesType, TextLikeType, TextType
 
 # ---- pieces of bytes in pieces of bytes ----
 
@@ -134,7 +134,8 @@ def _operand(owner: types.Type, arg: types.Type) -> types.Type | None:
     """What the search takes an argument as; None for numba's own strings, which are left to numba."""
     if isinstance(owner, BytesType):
         return bytes_operand(arg)
-    return text_type if text_operand(arg) is text_type else None
+    taken = text_operand(arg)
+    return taken if isinstance(taken, TextType) else None
 
 
 def _position(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any, search: Any) -> ir.Value:
@@ -145,16 +146,17 @@ def _position(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any, sea
         return search(builder, whole, other, are_frozen(argtypes))
     count = _checked(context, builder, owner, args[0])
     _checked(context, builder, part, args[1])
-    found = search(builder, whole, other, frozen=True)
+    found = search(builder, whole, other, are_frozen(argtypes))
     result = cgutils.alloca_once_value(builder, found)
     wide = builder.icmp_signed("!=", count, whole[1])
     with builder.if_then(builder.and_(wide, builder.icmp_signed(">", found, I64(0)))):
-        builder.store(utf8.points(builder, whole[0], found), result)
+        builder.store(utf8.points(builder, whole[0], found, are_frozen([owner])), result)
     return builder.load(result)
 
 
 def _checked(context: Any, builder: ir.IRBuilder, typ: types.Type, value: ir.Value) -> ir.Value:
-    return count_points(context, builder, cgutils.create_struct_proxy(typ)(context, builder, value))
+    native = cgutils.create_struct_proxy(typ)(context, builder, value)
+    return count_points(context, builder, native, are_frozen([typ]))
 
 
 def _emit_find(context: Any, builder: ir.IRBuilder, argtypes: Any, args: Any) -> ir.Value:
@@ -286,8 +288,9 @@ class _TextMethods(AttributeTemplate):
 def _contains(context: Any, args: tuple[types.Type, ...]) -> Signature | None:
     whole, part = args
     if is_text(whole) or is_text(part):
-        both = text_operand(whole) is text_type and text_operand(part) is text_type
-        return signature(types.boolean, text_type, text_type) if both else None
+        taken = text_operand(whole), text_operand(part)
+        both = all(isinstance(typ, TextType) for typ in taken)
+        return signature(types.boolean, *taken) if both else None
     if is_bytes(whole) and isinstance(part, types.Integer):
         return signature(types.boolean, bytes_operand(whole), types.int64)
     if is_bytes(whole) or is_bytes(part):
@@ -313,10 +316,11 @@ def _number_is_in(context: Any, builder: ir.IRBuilder, sig: Signature, args: lis
     outside = builder.icmp_unsigned(">", args[1], I64(255))
     raise_if(context, builder, outside, ValueError, "byte must be in range(0, 256)")
     whole = members(context, builder, sig.args[0], args[0])
-    return builder.icmp_signed(">=", _find_byte(builder, whole, builder.trunc(args[1], I8)), I64(0))
+    byte = builder.trunc(args[1], I8)
+    return builder.icmp_signed(">=", _find_byte(builder, whole, byte, are_frozen(sig.args[:1])), I64(0))
 
 
-def _find_byte(builder: ir.IRBuilder, whole: Parts, byte: ir.Value) -> ir.Value:
+def _find_byte(builder: ir.IRBuilder, whole: Parts, byte: ir.Value, frozen: bool) -> ir.Value:
     def emit(body: Body) -> None:
         b = body.builder
         whole, nbytes, byte = body.args
@@ -325,4 +329,4 @@ def _find_byte(builder: ir.IRBuilder, whole: Parts, byte: ir.Value) -> ir.Value:
             body.return_unless(b.not_(found), places.index)
         b.ret(I64(-1))
 
-    return call_outlined(builder, "bytes.find_byte", "", I64, [*whole, byte], emit, frozen=True)
+    return call_outlined(builder, "bytes.find_byte", "", I64, [*whole, byte], emit, frozen)

@@ -1,6 +1,6 @@
 """The numba types of text and bytes that lie in a message, and how a field becomes one.
 
-A value is a pointer to UTF-8 or plain bytes, their number, and the borrowed owner; nothing is copied. To
+A value is a pointer to UTF-8 or plain bytes, their number, and the owner; nothing is copied. To
 numba a text is to ``unicode_type`` what a literal string is: wherever numba needs one of its own strings, one
 is made (`keep`), so what containers hold is always a copy of theirs.
 """
@@ -18,7 +18,7 @@ from numba.core.typeconv import Conversion
 
 from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
 from yaffjit.jit.keys import PlainType, source_hash
-from yaffjit.jit.types import BorrowedType
+from yaffjit.jit.types import BorrowedType, owner_type
 
 __all__ = [
     "BytesType",
@@ -35,13 +35,21 @@ numba_bytes = types.Bytes(types.uint8, 1, "C", readonly=True)
 
 
 class TextLikeType(BorrowedType, PlainType, types.IterableType, types.Hashable):
-    """What text and bytes have in common."""
+    """What text and bytes have in common.
+
+    Args:
+        owned: whether the value counts its owner.
+    """
 
     what = "a text"
     instead = "keep a copy, str(x), instead"
 
-    def __init__(self) -> None:
-        super().__init__(f"{self.label}[#{source_hash()}]")
+    def __init__(self, owned: bool = False) -> None:
+        super().__init__(f"{'owned ' if owned else ''}{self.label}[#{source_hash()}]", owned)
+        self.owned = owned
+
+    def as_owned(self) -> types.Type:
+        return owned_bytes_type if isinstance(self, BytesType) else owned_text_type
 
     @property
     def iterator_type(self) -> types.IteratorType:
@@ -60,7 +68,9 @@ class TextType(TextLikeType):
         return self if isinstance(other, types.StringLiteral) else None
 
     def can_convert_to(self, context: Any, other: types.Type) -> Conversion | None:
-        return Conversion.safe if isinstance(other, types.UnicodeType) else None
+        if isinstance(other, types.UnicodeType):
+            return Conversion.safe
+        return super().can_convert_to(context, other)
 
     def can_convert_from(self, context: Any, other: types.Type) -> Conversion | None:
         return Conversion.safe if isinstance(other, types.StringLiteral) else None
@@ -77,7 +87,9 @@ class BytesType(TextLikeType):
         return numba_bytes
 
     def can_convert_to(self, context: Any, other: types.Type) -> Conversion | None:
-        return Conversion.safe if isinstance(other, types.Bytes) else None
+        if isinstance(other, types.Bytes):
+            return Conversion.safe
+        return super().can_convert_to(context, other)
 
 
 class TextIteratorType(BorrowedType, PlainType, types.IteratorType):
@@ -88,6 +100,7 @@ class TextIteratorType(BorrowedType, PlainType, types.IteratorType):
 
     def __init__(self, text: TextLikeType) -> None:
         self.text = text
+        self.owned = text.owned
         super().__init__(f"iterator of {text.name}", text)
 
     @property
@@ -97,25 +110,30 @@ class TextIteratorType(BorrowedType, PlainType, types.IteratorType):
 
 text_type = TextType()
 bytes_type = BytesType()
+owned_text_type = TextType(owned=True)
+owned_bytes_type = BytesType(owned=True)
 
-_MEMBERS = [
-    ("pointer", types.voidptr),  # never null
-    ("nbytes", types.int64),
-    ("owner", types.voidptr),  # null if the bytes are part of the machine code: of literals and defaults
-]
+
+def _members(typ: types.Type) -> list[tuple[str, types.Type]]:
+    return [
+        ("pointer", types.voidptr),  # never null
+        ("nbytes", types.int64),
+        ("owner", owner_type(typ)),  # null if the bytes are part of the machine code: literals and defaults
+    ]
 
 
 @register_default(TextType)
 @register_default(BytesType)
 class TextModel(models.StructModel):
     def __init__(self, manager: Any, numba_type: types.Type) -> None:
-        super().__init__(manager, numba_type, _MEMBERS)
+        super().__init__(manager, numba_type, _members(numba_type))
 
 
 @register_default(TextIteratorType)
 class TextIteratorModel(models.StructModel):
     def __init__(self, manager: Any, numba_type: types.Type) -> None:
-        super().__init__(manager, numba_type, [*_MEMBERS, ("at", types.EphemeralPointer(types.int64))])
+        at = ("at", types.EphemeralPointer(types.int64))
+        super().__init__(manager, numba_type, [*_members(numba_type), at])
 
 
 def constant_bytes(builder: ir.IRBuilder, raw: bytes, counted: bool = False) -> ir.Value:
@@ -176,6 +194,12 @@ def text_at(
     pointer = builder.gep(start, [I64(4)], inbounds=True)
     owner = builder.select(absent, NULL, owner)
     return make_text(context, builder, typ, pointer, builder.zext(count, I64), owner)
+
+
+@lower_cast(TextType, TextType)
+@lower_cast(BytesType, BytesType)
+def _to_twin(context: Any, builder: ir.IRBuilder, source: Any, target: Any, value: ir.Value) -> ir.Value:
+    return value
 
 
 @lower_cast(types.StringLiteral, TextType)

@@ -149,7 +149,7 @@ def _each_character(
     b.position_at_end(done)
 
 
-def character_width(builder: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+def character_width(builder: ir.IRBuilder, pointer: ir.Value, frozen: bool = True) -> ir.Value:
     """Bytes of the character at a pointer, as an i64.
 
     Requires: a character of a text that `points` accepted is there.
@@ -158,10 +158,10 @@ def character_width(builder: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
     def emit(body: Body) -> None:
         body.builder.ret(_width(body.builder, body.load(body.args[0], 0, I8)))
 
-    return call_outlined(builder, "text.width", "", I64, [pointer], emit, frozen=True)
+    return call_outlined(builder, "text.width", "", I64, [pointer], emit, frozen)
 
 
-def code_point(builder: ir.IRBuilder, pointer: ir.Value, width: ir.Value) -> ir.Value:
+def code_point(builder: ir.IRBuilder, pointer: ir.Value, width: ir.Value, frozen: bool = True) -> ir.Value:
     """The number of the character at a pointer, as an i32. Requires: as `character_width`, which it has."""
 
     def emit(body: Body) -> None:
@@ -178,11 +178,16 @@ def code_point(builder: ir.IRBuilder, pointer: ir.Value, width: ir.Value) -> ir.
                 b.store(b.or_(b.shl(b.load(found), I32(6)), more), found)
         b.ret(b.load(found))
 
-    return call_outlined(builder, "text.code_point", "", I32, [pointer, width], emit, frozen=True)
+    return call_outlined(builder, "text.code_point", "", I32, [pointer, width], emit, frozen)
 
 
 def offset_of(
-    builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, count: ir.Value, index: ir.Value
+    builder: ir.IRBuilder,
+    pointer: ir.Value,
+    nbytes: ir.Value,
+    count: ir.Value,
+    index: ir.Value,
+    frozen: bool = True,
 ) -> ir.Value:
     """Where the character of a number begins, as an i64; ``nbytes`` for the number of characters."""
 
@@ -199,7 +204,7 @@ def offset_of(
         b.ret(nbytes)
 
     args = [pointer, nbytes, count, index]
-    return call_outlined(builder, "text.offset", "", I64, args, emit, frozen=True)
+    return call_outlined(builder, "text.offset", "", I64, args, emit, frozen)
 
 
 def kind(
@@ -281,7 +286,7 @@ def hash_bytes(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, froze
     return call_outlined(builder, "text.hash_bytes", _HASH, I64, [pointer, nbytes], emit, frozen)
 
 
-def hash_text(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value) -> ir.Value:
+def hash_text(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value, frozen: bool = True) -> ir.Value:
     """CPython's hash of the str in this process, as an i64: that of its characters as bytes.
 
     It's -1, which no hash is, where the bytes aren't UTF-8 or there's no memory.
@@ -307,9 +312,10 @@ def hash_text(builder: ir.IRBuilder, pointer: ir.Value, nbytes: ir.Value) -> ir.
     def emit(body: Body) -> None:
         b = body.builder
         pointer, nbytes = body.args
-        with b.if_then(is_ascii(b, pointer, nbytes), likely=True):
-            b.ret(hash_bytes(b, pointer, nbytes))
-        # Its buffer is gone when it returns, so to its callers it touches no memory.
-        b.ret(_call(b, "text.hash_wide", I64, body.args, emit_wide, ["readnone"]))
+        with b.if_then(is_ascii(b, pointer, nbytes, frozen), likely=True):
+            b.ret(hash_bytes(b, pointer, nbytes, frozen))
+        # Its buffer is gone when it returns, so to its callers it writes to no memory.
+        name, touched = ("text.hash_wide", "readnone") if frozen else ("text.hash_wide_changing", "readonly")
+        b.ret(_call(b, name, I64, body.args, emit_wide, [touched]))
 
-    return call_outlined(builder, "text.hash", _HASH, I64, [pointer, nbytes], emit, frozen=True, inline=False)
+    return call_outlined(builder, "text.hash", _HASH, I64, [pointer, nbytes], emit, frozen, inline=False)
