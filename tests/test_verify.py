@@ -27,6 +27,7 @@ from verify_buffers import (
     u32,
 )
 
+from yaffjit.codec import verify as codec
 from yaffjit.codec import verify_plain as plain
 from yaffjit.codec.verify import _loaded, _request, verify, verify_many
 from yaffjit.codec.verify_plain import verify_plain
@@ -412,7 +413,13 @@ def test_nothing_wrong(name: str, kernel: Any) -> None:
 
 
 def test_limits_of_both_verifiers_are_equal() -> None:
-    from yaffjit.kernels import verify as compiled
+    from yaffjit.kernels import verify_text, verify_walk
 
-    for name in ("MAX_DEPTH", "STEPS_PER_BYTE", "LONG_TEXT", "TEXT_BYTES_PER_BYTE"):
-        assert getattr(plain, name) == getattr(compiled, name)
+    for compiled, names in (
+        (verify_walk, ("MAX_DEPTH", "STEPS_PER_BYTE")),
+        (verify_text, ("LONG_TEXT", "TEXT_BYTES_PER_BYTE")),
+    ):
+        for name in names:
+            assert getattr(plain, name) == getattr(compiled, name)
+    for name in ("MALFORMED", "WELL_FORMED", "ASCENDING"):
+        assert getattr(codec, name) == getattr(verify_walk, name)

@@ -31,6 +31,8 @@ PLAIN_BYTES = 65536
 _COPIED_BYTES = 16384
 # The root offset.
 _OFFSET_NBYTES = 4
+# What the kernel says of a buffer, as kernels.verify_walk has it; that isn't loaded for these.
+MALFORMED, WELL_FORMED, ASCENDING = 0, 1, 2
 # Larger buffers aren't parsed only for a hint.
 _HINT_BYTES = 16 * 2**20
 # What the kernel checks in one call, about 10 ms: as often progress is shown and Ctrl-C works.
@@ -38,7 +40,7 @@ _CALL_BYTES = 16 * 2**20
 _CALL_ROWS = 65536
 
 
-def verify(mp: MessagePlan, buf: Any, utf8: bool = True) -> None:
+def verify(mp: MessagePlan, buf: Any, utf8: bool = True) -> bool:
     """Check that no reader can leave a buffer, whatever it reads. It must not change afterwards.
 
     Args:
@@ -46,23 +48,26 @@ def verify(mp: MessagePlan, buf: Any, utf8: bool = True) -> None:
         buf: bytes or any contiguous buffer.
         utf8: also check the text of string fields where protobuf does.
 
+    Returns:
+        Whether the keys of all its maps are known to ascend strictly, as those of maps that were written as
+        maps do. They needn't.
+
     Raises:
         VerifyError: names the message, the field path, the byte position and the two numbers compared.
         TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
     """
     check_one = _loaded.check_one
     if check_one is not None and type(buf) is bytes:
-        # As `_passes`, but nothing is called on the way: most views begin here.
+        # As `_found`, but nothing is called on the way: most views begin here.
         request = mp.plan.memo.get(("verify", mp.full_name, utf8))
-        if request is not None and check_one(buf, request.address):
-            return
+        if request is not None:
+            found = check_one(buf, request.address)
+            if found != MALFORMED:
+                return found == ASCENDING
     data = _byte_view(buf)
     kernel = _loaded.for_work(1, len(data))
     try:
-        if kernel is None:
-            verify_plain(mp, data, utf8)
-        else:
-            _verify_by(kernel, mp, data, utf8)
+        return verify_plain(mp, data, utf8) if kernel is None else _verify_by(kernel, mp, data, utf8)
     except VerifyError as error:
         error.hint = _hint(mp, data)
         raise
@@ -86,6 +91,9 @@ def verify_many(
         progress: called with the number of further messages that are done, every 10 ms or so.
         first_row: the row of the first message, for errors.
 
+    Returns:
+        As `verify`, of all of them.
+
     Raises:
         VerifyError: of the first row whose offsets or bytes are bad; positions are within the row.
         TypeError, ValueError: ``data`` isn't a contiguous buffer, or ``offsets`` aren't flat and integer.
@@ -94,14 +102,13 @@ def verify_many(
     array = _offsets(offsets)
     held = np.frombuffer(shown, np.uint8)
     address = _address(held) if len(shown) else _address(array)  # never 0, which stands for scattered ones
-    _verify_rows(
+    return _verify_rows(
         _Rows(mp, utf8, first_row, len(array) - 1),
         min(len(shown), max(0, int(array[-1]) - int(array[0]))),
         (address, len(shown), _address(array)),
         lambda row: _slice(mp, shown, int(array[row]), int(array[row + 1])),
         progress,
     )
-    return False
 
 
 def verify_places(
@@ -119,20 +126,22 @@ def verify_places(
             without a message has address 0, and is passed over.
         utf8, progress, first_row: as for `verify_many`.
 
+    Returns:
+        As `verify`, of all of them.
+
     Raises:
         VerifyError: of the first row whose bytes are bad; positions are within the row.
 
     Requires: that many bytes can be read at each address, and don't change.
     """
     assert places.dtype == np.int64 and places.shape[1:] == (2,) and places.flags.c_contiguous
-    _verify_rows(
+    return _verify_rows(
         _Rows(mp, utf8, first_row, len(places)),
         int(places[:, 1].sum()),
         (0, 0, _address(places)),
         lambda row: _bytes_at(*map(int, places[row])),
         progress,
     )
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +160,8 @@ def _verify_rows(
     where: tuple[int, int, int],
     bytes_of: Callable[[int], bytes | memoryview | None],
     progress: Callable[[int], object] | None,
-) -> None:
-    """Check many messages.
+) -> bool:
+    """Check many messages; whether the keys of all maps ascend.
 
     Args:
         nbytes: of all of them.
@@ -160,27 +169,28 @@ def _verify_rows(
         bytes_of: gives the bytes of a row, or None if it has no message; raises VerifyError if it can't.
     """
     count = rows.count
+    ascending = True
     kernel = _loaded.for_work(count, nbytes)
     if kernel is None:
         for row in range(count):
-            _verify_row(None, rows, row, bytes_of)
+            ascending &= _verify_row(None, rows, row, bytes_of)
         if progress is not None:
             progress(count)
-        return
-    if not count:
-        return
+        return ascending
     request = _request(rows.mp, rows.utf8)
     step = min(max(1, count * _CALL_BYTES // (nbytes + 1)), _CALL_ROWS)
     row = 0
     while row < count:
         last = min(row + step, count)
-        done = kernel.check_rows(request.address, *where, row, last)
+        done, ascend = kernel.check_rows(request.address, *where, row, last)
+        ascending &= bool(ascend)
         if done < last:
-            _verify_row(kernel, rows, done, bytes_of)
+            ascending &= _verify_row(kernel, rows, done, bytes_of)
             done += 1
         if progress is not None:
             progress(done - row)
         row = done
+    return ascending
 
 
 class _Request:
@@ -191,7 +201,7 @@ class _Request:
     def __init__(self, mp: MessagePlan, utf8: bool, memo_words: int = 0) -> None:
         table = table_of(mp)
         memo = np.zeros(memo_words, np.int64)
-        # In the order of kernels.verify: TABLE, UTF8, MEMO, MEMO_MASK.
+        # In the order of kernels.verify_walk: TABLE, UTF8, MEMO, MEMO_MASK.
         memo_address = _address(memo) if memo_words else 0
         words = np.array([_address(table), int(utf8), memo_address, memo_words - 1], np.int64)
         self._alive = table, memo, words
@@ -203,7 +213,7 @@ class _Loaded:
 
     def __init__(self) -> None:
         self.kernel: Kernel | None = None
-        self.check_one: Callable[[bytes, int], bool] | None = None  # the kernel's
+        self.check_one: Callable[[bytes, int], int] | None = None  # the kernel's
         self._messages = 0
         self._nbytes = 0
         self._lock = threading.Lock()
@@ -218,7 +228,7 @@ class _Loaded:
         return self.kernel
 
     def load(self) -> None:
-        """Load the kernel at once: two seconds where it isn't in numba's cache on disk, else 0.2."""
+        """Load the kernel at once: three seconds where it isn't in numba's cache on disk, else 0.2."""
         with self._lock:
             if self.kernel is None:
                 from numba import config
@@ -242,16 +252,18 @@ def _request(mp: MessagePlan, utf8: bool) -> _Request:
     return request
 
 
-def _verify_by(kernel: Kernel, mp: MessagePlan, data: bytes | memoryview, utf8: bool) -> None:
+def _verify_by(kernel: Kernel, mp: MessagePlan, data: bytes | memoryview, utf8: bool) -> bool:
     if len(data) <= _COPIED_BYTES:
         data = bytes(data)
-    if _passes(kernel, data, _request(mp, utf8)):
-        return
+    found = _found(kernel, data, _request(mp, utf8))
+    if found != MALFORMED:
+        return found == ASCENDING
     # Perhaps only because of long texts that many fields share, of which it knows with a memo.
     if utf8 and len(data) > LONG_TEXT:
         most_texts = TEXT_BYTES_PER_BYTE * len(data) // LONG_TEXT + 1
-        if _passes(kernel, data, _Request(mp, utf8, memo_words=2 << most_texts.bit_length())):
-            return
+        found = _found(kernel, data, _Request(mp, utf8, memo_words=2 << most_texts.bit_length()))
+        if found != MALFORMED:
+            return found == ASCENDING
     verify_plain(mp, data, utf8)
     raise YaffjitError(
         f"{mp.full_name}: the compiled verifier refuses a buffer of {len(data)} bytes "
@@ -259,27 +271,28 @@ def _verify_by(kernel: Kernel, mp: MessagePlan, data: bytes | memoryview, utf8: 
     )
 
 
-def _passes(kernel: Kernel, data: bytes | memoryview, request: _Request) -> bool:
+def _found(kernel: Kernel, data: bytes | memoryview, request: _Request) -> int:
+    """What the kernel says of a buffer."""
     if isinstance(data, bytes):
-        return bool(kernel.check_one(data, request.address))
+        return int(kernel.check_one(data, request.address))
     held = np.frombuffer(data, np.uint8)
-    offsets = np.array([0, len(data)], np.int64)
-    return bool(kernel.check_rows(request.address, _address(held), len(data), _address(offsets), 0, 1) == 1)
+    place = np.array([_address(held), len(data)], np.int64)
+    done, ascending = kernel.check_rows(request.address, 0, 0, _address(place), 0, 1)
+    return MALFORMED if not done else ASCENDING if ascending else WELL_FORMED
 
 
 def _verify_row(
     kernel: Kernel | None, rows: _Rows, row: int, bytes_of: Callable[[int], bytes | memoryview | None]
-) -> None:
+) -> bool:
     """One row, with all that can be said about it."""
     try:
         shown = bytes_of(row)
         if shown is None:
-            return
+            return True
         try:
             if kernel is None:
-                verify_plain(rows.mp, shown, rows.utf8)
-            else:
-                _verify_by(kernel, rows.mp, shown, rows.utf8)
+                return verify_plain(rows.mp, shown, rows.utf8)
+            return _verify_by(kernel, rows.mp, shown, rows.utf8)
         except VerifyError as error:
             error.hint = _hint(rows.mp, shown)
             raise

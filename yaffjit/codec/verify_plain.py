@@ -23,17 +23,20 @@ Whatever is accepted here can't make a reader of ours read outside the buffer. T
 
 What makes no reader unsafe is no error: unknown ids, size codes of fields that the plan knows, presence bits
 of slots that are 0, bytes of a bool other than 0 and 1 (any but 0 is true, once XORed with the
-default), maps that are unsorted or name a key twice (a look-up may then miss it).
+default), maps that are unsorted or name a key twice: lists of pairs may be read as maps.
+
+Whether the keys of all maps ascend is told, though: then they may be searched by halving. It's only told if
+it shows in the first `LONG_TEXT` bytes of keys that are text.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from yaffjit.errors import VerifyError
-from yaffjit.plan.model import MAX_OFFSET, FieldPlan, MessagePlan
+from yaffjit.plan.model import MAX_OFFSET, SCALAR_CODE, FieldPlan, MessagePlan
 
 MAX_DEPTH = 100
 STEPS_PER_BYTE = 8
@@ -55,7 +58,7 @@ _read_u32 = struct.Struct("<I").unpack_from
 _read_i32 = struct.Struct("<i").unpack_from
 
 
-def verify_plain(mp: MessagePlan, data: bytes | memoryview, utf8: bool = True) -> None:
+def verify_plain(mp: MessagePlan, data: bytes | memoryview, utf8: bool = True) -> bool:
     """Check one buffer.
 
     Args:
@@ -63,10 +66,15 @@ def verify_plain(mp: MessagePlan, data: bytes | memoryview, utf8: bool = True) -
         data: the whole buffer; a memoryview must have format "B".
         utf8: also check text where protobuf does.
 
+    Returns:
+        Whether the keys of all its maps are known to ascend strictly.
+
     Raises:
         VerifyError: names the field path, the byte position and the two numbers compared.
     """
-    _Check(mp, data, utf8).root()
+    check = _Check(mp, data, utf8)
+    check.root()
+    return check.ascending
 
 
 def step_cost(field_count: int) -> int:
@@ -86,6 +94,7 @@ class _Check:
         self.steps = 0
         self.text_bytes = 0
         self.long_texts: set[int] = set()
+        self.ascending = True  # the keys of all maps so far do
 
     def fail(self, pos: int, text: str, found: int, limit: int | None) -> NoReturn:
         path = ".".join(self.path)
@@ -264,6 +273,22 @@ class _Check:
                 self.text(f, element)
             else:
                 self.message(child, element, depth + 1)
+        if f.is_map:
+            keys = [self.key(f, first + i * width) for i in range(count)]
+            self.ascending &= all(map(_is_less, keys, keys[1:]))
+
+    def key(self, f: FieldPlan, pair: int) -> int | bytes:
+        """The key of a map's pair at ``pair``, which has been checked."""
+        kind = self.mp.child(f).fields[0].kind
+        if kind != "string":
+            number: int = struct.unpack_from("<" + SCALAR_CODE[kind], self.data, pair)[0]
+            return number
+        offset: int = _read_u32(self.data, pair)[0]
+        if not offset:
+            return b""
+        first = pair + offset + 4
+        length: int = _read_u32(self.data, pair + offset)[0]
+        return bytes(self.data[first : first + min(length, LONG_TEXT + 1)])
 
     def text(self, f: FieldPlan, pos: int) -> None:
         self.step(1, pos)
@@ -292,6 +317,14 @@ class _Check:
         except UnicodeDecodeError as error:
             byte = self.data[first + error.start]
             self.fail(first + error.start, f"text isn't UTF-8: byte 0x{byte:02x}", byte, None)
+
+
+def _is_less(a: Any, b: Any) -> bool:
+    """Whether a key is less than another. Texts come with one byte more than may be looked at."""
+    if isinstance(a, bytes) and len(a) > LONG_TEXT < len(b):
+        a, b = a[:LONG_TEXT], b[:LONG_TEXT]
+    less: bool = a < b
+    return less
 
 
 def _bytes(count: int) -> str:

@@ -15,14 +15,19 @@ from numba.extending import intrinsic
 _INT64 = ir.IntType(64)
 
 
-def _make_load(bits: int, signed: bool = False) -> Any:
-    """An intrinsic (address) -> the little-endian integer of that many bits there, widened to int64."""
+def _make_load(bits: int, signed: bool = False, swapped: bool = False) -> Any:
+    """An intrinsic (address) -> the integer of that many bits there, widened to int64.
+
+    It's little-endian, or big-endian if ``swapped``.
+    """
     integer = ir.IntType(bits)
 
     @intrinsic
     def load(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             value = builder.load(builder.inttoptr(args[0], integer.as_pointer()), align=1)
+            if swapped:
+                value = builder.bswap(value)
             if bits == 64:
                 return value
             return builder.sext(value, _INT64) if signed else builder.zext(value, _INT64)
@@ -37,6 +42,7 @@ load_u16 = _make_load(16)
 load_u32 = _make_load(32)
 load_i32 = _make_load(32, signed=True)
 load_i64 = _make_load(64)
+load_be64 = _make_load(64, swapped=True)
 
 
 def _make_store(bits: int) -> Any:
@@ -56,6 +62,37 @@ def _make_store(bits: int) -> Any:
 
 
 store_i64 = _make_store(64)
+
+
+@intrinsic
+def store_words(typingctx: Any, address: Any, words: Any) -> Any:
+    """Store a tuple of int64 at an address."""
+    if not isinstance(words, types.BaseTuple):
+        return None
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = builder.inttoptr(args[0], _INT64.as_pointer())
+        for i in range(len(words)):
+            word = builder.extract_value(args[1], i)
+            builder.store(word, builder.gep(at, [_INT64(i)]), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.UniTuple(types.int64, len(words))), codegen
+
+
+@intrinsic(prefer_literal=True)
+def load_words(typingctx: Any, address: Any, count: Any) -> Any:
+    """The tuple of ``count`` (a constant) int64 at an address."""
+    if not isinstance(count, types.IntegerLiteral):
+        return None
+    made = types.UniTuple(types.int64, count.literal_value)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = builder.inttoptr(args[0], _INT64.as_pointer())
+        words = [builder.load(builder.gep(at, [_INT64(i)]), align=1) for i in range(made.count)]
+        return context.make_tuple(builder, made, words)
+
+    return made(types.int64, count), codegen
 
 
 @intrinsic

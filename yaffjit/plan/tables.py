@@ -51,7 +51,8 @@ HOLE_COUNT = 4  # how many holes lie below the field
 ELEMENT_WIDTH = 5  # bytes of an array element, 0 if singular
 MESSAGE = 6  # the record of the message type of a message or of the elements, else 0
 UTF8 = 7  # 1 if protobuf checks that the text is UTF-8, else 0
-FIELD_WORDS = 8
+KEY = 8  # what the keys of a map are, NO_KEY if it's none; a pair begins with its key
+FIELD_WORDS = 9
 
 # What a slot holds: the value itself, or an offset to ...
 VALUE = 0
@@ -61,6 +62,28 @@ VALUES = 3  # an array of scalars
 TEXTS = 4  # an array of offsets to texts
 MESSAGES = 5  # an array of offsets to messages
 INLINED = 6  # an array of fixed messages; a map
+
+NO_KEY = 0
+INT32_KEY = 1
+UINT32_KEY = 2
+INT64_KEY = 3
+UINT64_KEY = 4
+BOOL_KEY = 5
+TEXT_KEY = 6
+_KEYS = {
+    "int32": INT32_KEY,
+    "sint32": INT32_KEY,
+    "sfixed32": INT32_KEY,
+    "uint32": UINT32_KEY,
+    "fixed32": UINT32_KEY,
+    "int64": INT64_KEY,
+    "sint64": INT64_KEY,
+    "sfixed64": INT64_KEY,
+    "uint64": UINT64_KEY,
+    "fixed64": UINT64_KEY,
+    "bool": BOOL_KEY,
+    "string": TEXT_KEY,
+}
 
 
 def kind_of(f: FieldPlan) -> int:
@@ -144,6 +167,7 @@ def _parts(
         record[ELEMENT_WIDTH] = f.element_width
         record[MESSAGE] = records[f.message] if f.message else 0
         record[UTF8] = int(f.utf8)
+        record[KEY] = _KEYS[message.child(f).fields[0].kind] if f.is_map else NO_KEY
         fields += record
         if f.out_of_line:
             references += record
