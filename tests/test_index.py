@@ -22,7 +22,7 @@ from vectors import TESTS
 
 import yaffjit as yj
 from yaffjit.index import Index
-from yaffjit.rows import CHUNK_ROWS
+from yaffjit.index.metadata import BATCH_ROWS
 
 SCHEMA = TESTS / "schemas" / "columns.proto"
 ROWS = 50
@@ -197,7 +197,7 @@ def test_the_slice_is_kept(tmp_path: Path) -> None:
     assert index.plan.fingerprint == message_type.plan.fingerprint
 
 
-@pytest.mark.parametrize("rows", [0, 1, CHUNK_ROWS, 2 * CHUNK_ROWS + 1])
+@pytest.mark.parametrize("rows", [0, 1, BATCH_ROWS, 2 * BATCH_ROWS + 1])
 def test_batches(row_type: yj.MessageType, tmp_path: Path, rows: int) -> None:
     path = tmp_path / "rows.arrow"
     payloads = [row_type.message_class(first=first).SerializeToString() for first in range(1, 8)]
@@ -206,7 +206,7 @@ def test_batches(row_type: yj.MessageType, tmp_path: Path, rows: int) -> None:
     assert built.rows == rows
     with ipc.open_file(path) as file:
         sizes = [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
-    expected = [min(CHUNK_ROWS, rows - start) for start in range(0, rows, CHUNK_ROWS)]
+    expected = [min(BATCH_ROWS, rows - start) for start in range(0, rows, BATCH_ROWS)]
     assert sizes == (expected or [0])
     for index in (yj.open_index(path), yj.open_index_unchecked(path)):
         firsts = np.arange(rows) % 7 + 1
@@ -214,12 +214,12 @@ def test_batches(row_type: yj.MessageType, tmp_path: Path, rows: int) -> None:
         assert sum_first(index) == firsts.sum()
         assert np.array_equal(index.columns("first")["first"], firsts)
         assert np.array_equal(index.column("day").to_numpy(), day)
-        for row in {0, rows // 2, CHUNK_ROWS - 1, CHUNK_ROWS, rows - 1}:
+        for row in {0, rows // 2, BATCH_ROWS - 1, BATCH_ROWS, rows - 1}:
             if 0 <= row < rows:
                 assert index[row].first == firsts[row]
                 assert index.payload(row) == row_type.encode({"first": firsts[row]})
-        assert [view.first for view in index[CHUNK_ROWS - 2 : CHUNK_ROWS + 2]] == firsts[
-            CHUNK_ROWS - 2 : CHUNK_ROWS + 2
+        assert [view.first for view in index[BATCH_ROWS - 2 : BATCH_ROWS + 2]] == firsts[
+            BATCH_ROWS - 2 : BATCH_ROWS + 2
         ].tolist()
         index.verify()
 
@@ -284,7 +284,9 @@ def test_wrong_options(row_type: yj.MessageType, index_path: Path) -> None:
         assert str(caught.value) == sentence
     with pytest.raises(ValueError) as caught:
         yj.open_index(index_path, verify="never")
-    assert str(caught.value) == "verify='never' isn't supported; supported: 'open' (or open_index_unchecked)"
+    assert str(caught.value) == (
+        "verify='never' isn't supported; supported: 'open', 'batch' (or open_index_unchecked)"
+    )
     assert index_path.read_bytes() == before
 
 

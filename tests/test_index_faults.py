@@ -21,8 +21,8 @@ from pyarrow import ipc
 from vectors import TESTS
 
 import yaffjit as yj
-from yaffjit.index import atomic, reader, writer
-from yaffjit.rows import CHUNK_ROWS
+from yaffjit.index import atomic, batches, checks, feed
+from yaffjit.index.metadata import BATCH_ROWS
 
 SCHEMA = TESTS / "schemas" / "columns.proto"
 # A prime step, so that all bits of a byte and all bytes of a word are met.
@@ -47,7 +47,7 @@ def small(row_type: yj.MessageType, tmp_path_factory: Any) -> bytes:
 def three_batches(row_type: yj.MessageType, tmp_path_factory: Any) -> Path:
     path: Path = tmp_path_factory.mktemp("three") / "x.arrow"
     empty = row_type.message_class().SerializeToString()
-    yj.build_index(path, row_type, (empty for _ in range(2 * CHUNK_ROWS + 10)))
+    yj.build_index(path, row_type, (empty for _ in range(2 * BATCH_ROWS + 10)))
     return path
 
 
@@ -115,9 +115,9 @@ def test_a_damaged_batch_is_named(three_batches: Path, tmp_path: Path) -> None:
     start = ": batch 1 (rows 65,536 to 131,071): its checksum is "
     assert sentence.startswith(start)
     assert sentence.endswith(f", but {written} was written")
-    assert size > 4 * CHUNK_ROWS
+    assert size > 4 * BATCH_ROWS
     # Unchecked, it is opened all the same.
-    assert len(yj.open_index_unchecked(path)) == 2 * CHUNK_ROWS + 10
+    assert len(yj.open_index_unchecked(path)) == 2 * BATCH_ROWS + 10
     assert schema is not None
 
 
@@ -125,7 +125,7 @@ def test_batches_out_of_place(three_batches: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.arrow"
     schema, batches = parts(three_batches)
     write(path, schema, batches)
-    assert len(yj.open_index(path)) == 2 * CHUNK_ROWS + 10
+    assert len(yj.open_index(path)) == 2 * BATCH_ROWS + 10
     write(path, schema, [batches[1], batches[0], batches[2]])
     assert refusal(path).endswith("was written (it was written as batch 1)")
     write(path, schema, batches[:2])
@@ -145,7 +145,7 @@ def test_a_message_that_is_not_well_formed(
         payload = row_type.encode(message)
         return payload[:-1] if message.id == 2 else payload
 
-    monkeypatch.setattr(writer, "encode", spoilt)
+    monkeypatch.setattr(feed, "encode", spoilt)
     path = tmp_path / "x.arrow"
     yj.build_index(path, row_type, [row_type.message_class(id=row) for row in range(5)])
     with pytest.raises(yj.VerifyError) as verify_error:
@@ -171,7 +171,12 @@ def test_offsets_are_checked_too(
     original = tmp_path / "original.arrow"
     original.write_bytes(small)
     checksum = parts(original)[1][0][1][b"yaffjit.xxh3"].decode()
-    monkeypatch.setattr(reader, "checksum", lambda *args: checksum)
+
+    class Digest:
+        update = staticmethod(lambda data: None)
+        hexdigest = staticmethod(lambda: checksum)
+
+    monkeypatch.setattr(checks, "started_checksum", lambda *args: Digest)
     assert refusal(path).startswith(": batch 0 (rows 0 to 2): column 'message': ")
 
 
@@ -188,7 +193,7 @@ def test_wrong_type(small: bytes, row_type: yj.MessageType, tmp_path: Path) -> N
 def test_foreign_files(tmp_path: Path, row_type: yj.MessageType) -> None:
     path = tmp_path / "x.arrow"
     assert refusal(path) == " can't be opened: No such file or directory"
-    assert refusal(tmp_path) == " can't be opened: Is a directory"
+    assert refusal(tmp_path) == " is a folder without manifest.json, so it isn't an index"
     path.write_bytes(b"not an Arrow file at all, but long enough to be one")
     assert refusal(path).startswith(": it isn't a whole Arrow file: ")
     not_ours = (
@@ -283,7 +288,7 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: Any) -> str:
 def test_an_interrupted_build_leaves_the_old_file(
     row_type: yj.MessageType, tmp_path: Path, temporary: str, monkeypatch: Any, error: type[BaseException]
 ) -> None:
-    monkeypatch.setattr(writer, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 100)
 
     def messages() -> Iterator[dict[str, int]]:
         for row in range(300):
@@ -321,8 +326,8 @@ import os, sys
 if sys.argv[3] == "named" and hasattr(os, "O_TMPFILE"):
     del os.O_TMPFILE
 import yaffjit as yj
-import yaffjit.index.writer
-yaffjit.index.writer.CHUNK_ROWS = 100
+import yaffjit.index.batches
+yaffjit.index.batches.BATCH_ROWS = 100
 message_type = yj.load_schema(sys.argv[1])["columns.Row"]
 def messages():
     for row in range(300):
@@ -382,10 +387,12 @@ def test_places_that_cannot_be_written(row_type: yj.MessageType, tmp_path: Path,
     with pytest.raises(yj.IndexFileError) as caught:
         yj.build_index(path, row_type, [{}])
     assert str(caught.value) == f"{path} can't be written: No such file or directory"
+    (tmp_path / "mine").touch()
     with pytest.raises(yj.IndexFileError) as caught:
         yj.build_index(tmp_path, row_type, [{}])
-    assert str(caught.value) == f"{tmp_path} can't be written: Is a directory"
-    assert os.listdir(tmp_path) == []
+    fault = "it's a folder without manifest.json, but with 'mine' in it"
+    assert str(caught.value) == f"{tmp_path} can't be written: {fault}"
+    assert [name for name in os.listdir(tmp_path) if name != ".lock"] == ["mine"]
 
 
 def test_a_full_disk(row_type: yj.MessageType, tmp_path: Path, temporary: str) -> None:

@@ -18,7 +18,7 @@ from vectors import TESTS
 
 import yaffjit as yj
 from yaffjit.index.atomic import replaced_file
-from yaffjit.index.blocks import compressed_batches, has_dictionaries
+from yaffjit.index.blocks import batch_headers, has_dictionaries
 
 SCHEMA = TESTS / "schemas" / "columns.proto"
 ROWS = 40
@@ -109,7 +109,6 @@ def make_socket(path: Path) -> None:
 
 
 SPECIAL: dict[str, tuple[Callable[[Path], None], str]] = {
-    "folder": (Path.mkdir, "Is a directory"),
     "pipe": (make_pipe, "it's a pipe, not a regular file"),
     "socket": (make_socket, "it's a socket, not a regular file"),
     "device": (lambda path: path.symlink_to(os.devnull), "it's a device, not a regular file"),
@@ -319,7 +318,8 @@ def test_compressed_dictionaries_are_not_unpacked(path: Path, request: pytest.Fi
 
 def test_headers_by_themselves(path: Path) -> None:
     data = path.read_bytes()
-    assert (list(compressed_batches(memoryview(data))), has_dictionaries(memoryview(data))) == ([], False)
+    assert [header.compressed for header in batch_headers(memoryview(data))] == [False]
+    assert not has_dictionaries(memoryview(data))
     # Whatever bytes they are, it ends, and by ValueError if it fails.
     footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
     wrong = 0
@@ -328,7 +328,7 @@ def test_headers_by_themselves(path: Path) -> None:
             damaged = bytearray(data)
             damaged[at] = value
             try:
-                list(compressed_batches(memoryview(damaged)))
+                list(batch_headers(memoryview(damaged)))
                 has_dictionaries(memoryview(damaged))
             except ValueError as error:
                 wrong += 1
@@ -336,4 +336,4 @@ def test_headers_by_themselves(path: Path) -> None:
     assert wrong
     for nbytes in range(20):
         with pytest.raises(ValueError):
-            list(compressed_batches(memoryview(data)[:nbytes]))
+            list(batch_headers(memoryview(data)[:nbytes]))

@@ -86,10 +86,13 @@ def test_an_index_is_opened_again_as_it_was(index_path: Path) -> None:
     content[content.index(bytes(unchecked.payload(0))) + 4] ^= 1
     index_path.unlink()
     index_path.write_bytes(content)
+    again = pickle.loads(pickles[0])  # checked when it's first read
     with pytest.raises(yj.IndexFileError, match=r"its checksum is \w+, but \w+ was written$"):
-        pickle.loads(pickles[0])
+        again[0]
     assert len(pickle.loads(pickles[1])) == 10
     index_path.unlink()
+    assert len(pickle.loads(pickles[1])) == 10  # this process still has it open
+    del again
     with pytest.raises(yj.IndexFileError, match=r"No such file"):
         pickle.loads(pickles[1])
 

@@ -1,6 +1,15 @@
-"""Index files: one Arrow IPC file of messages, described by itself, checksummed and memory-mapped."""
+"""Index files: Arrow files of messages, one or many, self-describing, checksummed and memory-mapped."""
 
-from yaffjit.index.reader import Index, open_index, open_index_unchecked
-from yaffjit.index.writer import BuiltIndex, build_index
+from yaffjit.index.reader import Index, IndexPart, open_index, open_index_unchecked
+from yaffjit.index.writer import BuiltIndex, adopt_index, append_index, build_index
 
-__all__ = ["BuiltIndex", "Index", "build_index", "open_index", "open_index_unchecked"]
+__all__ = [
+    "BuiltIndex",
+    "Index",
+    "IndexPart",
+    "adopt_index",
+    "append_index",
+    "build_index",
+    "open_index",
+    "open_index_unchecked",
+]

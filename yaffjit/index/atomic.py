@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -31,14 +33,15 @@ def replaced_file(path: str) -> Iterator[BinaryIO]:
     what isn't a regular file is refused.
 
     Where the file system allows it, the file has no name until it is complete, so that even a killed
-    process leaves nothing behind; elsewhere it is called ``.NAME.XXXXXXXX.tmp``, in the same folder.
+    process leaves nothing behind; elsewhere it is called ``.NAME.XXXXXXXX.tmp``, in the same folder, and
+    locked while it is written: what has such a name without a lock is removed.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
     with writing(path):
         mode = _replaced_mode(path)
-        fd, named = _opened(folder, temporary)
+        remove_abandoned(folder, re.escape(name))
+        fd, temporary, named = _opened(folder, name)
     try:
         if mode is not None:
             with writing(path):
@@ -59,7 +62,7 @@ def replaced_file(path: str) -> Iterator[BinaryIO]:
                 named = True
             os.replace(temporary, target)
             named = False
-            _sync_folder(folder)
+            sync_folder(folder)
     finally:
         os.close(fd)
         if named:
@@ -79,14 +82,50 @@ def _replaced_mode(path: str) -> int | None:
     return status.st_mode & 0o777
 
 
-def _opened(folder: str, temporary: str) -> tuple[int, bool]:
-    """A file descriptor, and whether the file has the temporary name already."""
+def _opened(folder: str, name: str) -> tuple[int, str, bool]:
+    """A file descriptor, the temporary name, and whether the file has it already."""
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
     nameless = getattr(os, "O_TMPFILE", 0)
     if nameless and os.path.isdir("/proc/self/fd"):
         # File systems without nameless files refuse in several ways; what is really wrong recurs below.
         with contextlib.suppress(OSError):
-            return os.open(folder, nameless | os.O_WRONLY | os.O_CLOEXEC, 0o666), False
-    return os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666), True
+            fd = os.open(folder, nameless | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+            _lock(fd)
+            return fd, temporary, False
+    while True:
+        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        if _lock(fd) and os.fstat(fd).st_nlink:
+            return fd, temporary, True
+        os.close(fd)  # somebody took it for abandoned before it was locked
+
+
+def _lock(fd: int) -> bool:
+    """Have others see that the file is being written; False if they are just removing it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # not on every file system; there nothing is removed either
+        pass
+    return True
+
+
+def remove_abandoned(folder: str, names: str) -> None:
+    """Remove what killed processes left of files that were to get a name.
+
+    Args:
+        names: the names, as a regular expression.
+    """
+    temporary = re.compile(rf"\.({names})\.[0-9a-f]{{8}}\.tmp")
+    for found in filter(temporary.fullmatch, os.listdir(folder)):
+        # Whatever can't be removed does no harm.
+        with contextlib.suppress(OSError):
+            fd = os.open(os.path.join(folder, found), os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(os.path.join(folder, found))
+            finally:
+                os.close(fd)
 
 
 def _link(fd: int, folder: str, name: str) -> None:
@@ -99,7 +138,8 @@ def _link(fd: int, folder: str, name: str) -> None:
         os.close(folder_fd)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Have what happened to a folder's names on disk."""
     folder_fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(folder_fd)

@@ -1,23 +1,51 @@
-"""Looks into the headers of an Arrow file for what pyarrow would unpack at once: compressed batches.
+"""Reads the headers of an Arrow file without pyarrow, which loads or unpacks a batch to describe it.
 
-pyarrow offers no way to ask before. Its headers are flatbuffers: a table begins with the distance back to its
-list of fields, which has two bytes a field, the field's distance from the table's beginning or 0.
+Its headers are flatbuffers: a table begins with the distance back to its list of fields, which has two bytes
+a field, the field's distance from the table's beginning or 0. Nothing here leaves the file, whatever it has.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 END = struct.Struct("<i6s")  # bytes of the footer, the magic
 BLOCK = struct.Struct("<qi4xq")  # where a message starts, bytes of its header, of its body
+PAIR = struct.Struct("<qq")  # of a column: rows, nulls; of a buffer: its offset in the body, its bytes
 CONTINUATION = 0xFFFFFFFF
 # Fields by their place in Arrow's Footer, Message and RecordBatch.
 FOOTER_DICTIONARIES = 2
 FOOTER_BATCHES = 3
 MESSAGE_HEADER = 2
+BATCH_ROWS = 0
+BATCH_COLUMNS = 1
+BATCH_BUFFERS = 2
 BATCH_COMPRESSION = 3
 OLD_COMPRESSION = b"ARROW:experimental_compression"  # how Arrow 0.17 said it, which is still read
+FIRST_BUFFERS = 3  # of a column of binary: validity, offsets, data
+
+
+class BatchHeader(NamedTuple):
+    """What a batch says about itself and its first column, which is binary."""
+
+    at: int  # position of the header in the file
+    nbytes: int  # of the header
+    body: int  # position of the buffers
+    body_nbytes: int
+    compressed: bool
+    rows: int
+    nulls: int  # in the first column
+    buffers: tuple[tuple[int, int], ...]  # of the first column: offset in the body and bytes
+
+
+def footer_position(data: memoryview) -> int:
+    """Where an Arrow file's footer starts. Raises ValueError if it makes no sense."""
+    footer_bytes, _ = _unpacked(END, data, len(data) - END.size)
+    position = len(data) - END.size - footer_bytes
+    if not 0 <= position <= len(data):
+        raise ValueError(f"its headers lead to byte {position} of {len(data)}")
+    return position
 
 
 def has_dictionaries(data: memoryview) -> bool:
@@ -25,31 +53,56 @@ def has_dictionaries(data: memoryview) -> bool:
     return any(_blocks(data, FOOTER_DICTIONARIES))
 
 
-def compressed_batches(data: memoryview) -> Iterator[int]:
-    """The numbers of the batches that are compressed. Raises ValueError if the file makes no sense."""
-    for number, (at, header_bytes) in enumerate(_blocks(data, FOOTER_BATCHES)):
-        if _is_compressed(data, at) or OLD_COMPRESSION in bytes(data[at : at + header_bytes]):
-            yield number
+def batch_headers(data: memoryview) -> Iterator[BatchHeader]:
+    """The headers of an Arrow file's batches, in order. Raises ValueError if the file makes no sense."""
+    for at, nbytes, body_nbytes in _blocks(data, FOOTER_BATCHES):
+        yield _batch_header(data, at, nbytes, body_nbytes)
 
 
-def _is_compressed(data: memoryview, at: int) -> bool:
-    if _word(data, at) == CONTINUATION:
-        at += 4
-    header = _field(data, _referred(data, at + 4), MESSAGE_HEADER)
-    return header is not None and _field(data, _referred(data, header), BATCH_COMPRESSION) is not None
+def _batch_header(data: memoryview, at: int, nbytes: int, body_nbytes: int) -> BatchHeader:
+    message = at + 8 if _word(data, at) == CONTINUATION else at + 4
+    header = _field(data, _referred(data, message), MESSAGE_HEADER)
+    body = at + nbytes
+    if header is None or nbytes < 0 or body_nbytes < 0 or body + body_nbytes > len(data):
+        raise ValueError(f"its headers lead to byte {body + body_nbytes} of {len(data)}")
+    batch = _referred(data, header)
+    compressed = _field(data, batch, BATCH_COMPRESSION) is not None
+    compressed = compressed or OLD_COMPRESSION in bytes(data[at:body])
+    rows = _field(data, batch, BATCH_ROWS)
+    columns = _pairs(data, batch, BATCH_COLUMNS, 1)
+    return BatchHeader(
+        at,
+        nbytes,
+        body,
+        body_nbytes,
+        compressed,
+        0 if rows is None else _unpacked(_INT64, data, rows)[0],
+        columns[0][1] if columns else 0,
+        _pairs(data, batch, BATCH_BUFFERS, FIRST_BUFFERS),
+    )
 
 
-def _blocks(data: memoryview, place: int) -> Iterator[tuple[int, int]]:
-    """Where the messages of one list of the footer start, and bytes of their headers."""
-    footer_bytes, _ = _unpacked(END, data, len(data) - END.size)
-    footer = _referred(data, len(data) - END.size - footer_bytes)
+def _pairs(data: memoryview, table: int, place: int, count: int) -> tuple[tuple[int, int], ...]:
+    """The first of a list of pairs of int64."""
+    field = _field(data, table, place)
+    if field is None:
+        return ()
+    start = _referred(data, field)
+    found = min(count, _word(data, start))
+    pairs = (_unpacked(PAIR, data, start + 4 + number * PAIR.size) for number in range(found))
+    return tuple((first, second) for first, second in pairs)
+
+
+def _blocks(data: memoryview, place: int) -> Iterator[tuple[int, int, int]]:
+    """Where the messages of one list of the footer start, bytes of their headers, and of their bodies."""
+    footer = _referred(data, footer_position(data))
     field = _field(data, footer, place)
     if field is None:
         return
     blocks = _referred(data, field)
     for number in range(_word(data, blocks)):
-        at, header_bytes, _ = _unpacked(BLOCK, data, blocks + 4 + number * BLOCK.size)
-        yield at, max(0, header_bytes)
+        at, header_bytes, body_bytes = _unpacked(BLOCK, data, blocks + 4 + number * BLOCK.size)
+        yield at, header_bytes, body_bytes
 
 
 def _field(data: memoryview, table: int, place: int) -> int | None:
@@ -78,5 +131,6 @@ def _unpacked(form: struct.Struct, data: memoryview, at: int) -> tuple[int, ...]
 
 
 _INT32 = struct.Struct("<i")
+_INT64 = struct.Struct("<q")
 _UINT32 = struct.Struct("<I")
 _UINT16 = struct.Struct("<H")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from typing import Any, BinaryIO
@@ -24,22 +25,30 @@ def text_path(path: Any) -> str:
     return name
 
 
-def open_regular(path: str) -> BinaryIO:
+def open_regular(path: str, link: bool = True) -> BinaryIO:
     """A regular file, opened to be read.
+
+    Args:
+        link: whether a symbolic link is followed, or else refused.
 
     Raises:
         IndexFileError: it isn't there, isn't one, or can't be opened.
     """
     # Without O_NONBLOCK a pipe would wait for somebody to write; for regular files it means nothing.
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+    if not link:
+        flags |= os.O_NOFOLLOW
     try:
         fd = os.open(path, flags)
     except OSError as error:
+        if not link and error.errno == errno.ELOOP:
+            fault = "it's a symbolic link, which could lead anywhere"
+            raise IndexFileError(f"{path} can't be opened: {fault}") from error
         raise IndexFileError(f"{path} can't be opened: {error.strerror or error}") from error
-    fault = not_regular(os.fstat(fd))
-    if fault is not None:
+    irregular = not_regular(os.fstat(fd))
+    if irregular is not None:
         os.close(fd)
-        raise IndexFileError(f"{path} can't be opened: {fault}")
+        raise IndexFileError(f"{path} can't be opened: {irregular}")
     return open(fd, "rb")
 
 

@@ -21,6 +21,7 @@ from yaffjit.errors import IndexFileError
 from yaffjit.plan import MessagePlan
 
 FORMAT_VERSION = 1
+BATCH_ROWS = 65536  # in each batch of a file but the last
 MESSAGE_COLUMN = "message"
 EXTENSION_NAME = "yaffjit.message"
 NAME_KEY = b"ARROW:extension:name"
@@ -117,11 +118,23 @@ def checksum(text: bytes, number: int, last: bool, batch: Any) -> str:
     column by column, the name in UTF-8 and each Arrow buffer (children's after their parent's), before each
     of these its length as int64, where an absent buffer has length 0.
     """
-    digest = xxhash.xxh3_64(text)
-    digest.update(struct.pack("<qqq", number, last, batch.num_rows))
+    digest = started_checksum(text, number, last, batch.num_rows)
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         for buffer in (name.encode(), *column.buffers()):
             digest.update(struct.pack("<q", 0 if buffer is None else len(buffer)))
             if buffer is not None:
                 digest.update(buffer)
     return str(digest.hexdigest())
+
+
+def started_checksum(text: bytes, number: int, last: bool, rows: int) -> Any:
+    """The digest that `checksum` begins with, to be updated with the columns."""
+    digest = xxhash.xxh3_64(text)
+    digest.update(struct.pack("<qqq", number, last, rows))
+    return digest
+
+
+def described_columns(schema: Any) -> str:
+    """The further columns of an Arrow schema, as ``day (int64), label (string)``."""
+    others = (f"{field.name} ({field.type})" for field in schema if field.name != MESSAGE_COLUMN)
+    return ", ".join(others) or "none"

@@ -1,56 +1,46 @@
-"""Writes an index: messages of any origin are encoded and stored, a batch of 65,536 at a time."""
+"""Builds an index: a file that is replaced as a whole, or a directory that further parts are added to."""
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import os
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sized
-from dataclasses import dataclass
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import ipc
-
-from yaffjit.build.unknown import UnknownFields
-from yaffjit.codec.encode import encode, own_message
-from yaffjit.errors import DecodeError, EncodeError
-from yaffjit.index.atomic import replaced_file, writing
-from yaffjit.index.files import text_path
-from yaffjit.index.metadata import (
-    BATCH_KEY,
-    CHECKSUM_KEY,
-    EXTENSION_NAME,
-    LAST_KEY,
-    MESSAGE_COLUMN,
-    METADATA_KEY,
-    NAME_KEY,
-    checksum,
-    described,
-    plan_of,
-)
+from yaffjit.errors import IndexFileError
+from yaffjit.index.atomic import replaced_file, sync_folder, writing
+from yaffjit.index.batches import BatchWriter
+from yaffjit.index.directory import DirectoryWriter
+from yaffjit.index.feed import Feed
+from yaffjit.index.files import open_regular, text_path
+from yaffjit.index.manifest import Manifest, PartEntry
+from yaffjit.index.metadata import described, plan_of
+from yaffjit.index.opened import check_same_columns, entry_of, open_part
+from yaffjit.index.others import Others, other_columns
+from yaffjit.index.part import Part
 from yaffjit.plan import MessagePlan
-from yaffjit.progress import progress_bar
-from yaffjit.rows import CHUNK_ROWS
-
-logger = logging.getLogger("yaffjit")
+from yaffjit.progress import Bar, progress_bar
 
 LAYOUTS = ("flat", "sparse", "auto")
 REPRESENTATIONS = ("yaff",)
-PROGRESS_ROWS = 256
+FILE_SUFFIX = ".arrow"
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """What `build_index` wrote.
+    """What `build_index` or `append_index` wrote.
 
     Attributes:
-        path: the file.
-        rows: messages in it.
-        nbytes: bytes of the file.
+        path: the file or directory.
+        rows: messages that were written.
+        nbytes: bytes of the files that were written.
         unknown_fields: unknown fields and extensions that weren't carried, occurrences by
             ``"full.name of message #field number"``.
         unknown_rows: messages that had any.
+        parts: names of the files that were written to a directory.
     """
 
     path: str
@@ -58,6 +48,7 @@ class BuiltIndex:
     nbytes: int
     unknown_fields: Mapping[str, int]
     unknown_rows: int
+    parts: tuple[str, ...] = field(default=())
 
 
 def build_index(
@@ -68,14 +59,17 @@ def build_index(
     representation: str = "yaff",
     columns: Mapping[str, Any] | None = None,
     progress: bool | None = None,
+    part_rows: int | None = None,
 ) -> BuiltIndex:
-    """Write an index file of messages.
+    """Write an index of messages: one file, or a directory that `append_index` adds to.
 
-    The file appears under its name when it is whole and on disk; a build that is interrupted leaves the old
+    The index appears under its name when it is whole and on disk; a build that is interrupted leaves the old
     one as it was. Memory: one batch of 65,536 encoded messages, about three times.
 
     Args:
-        path: the file, by habit ``*.arrow``; one that is there is replaced, and gives it its permissions.
+        path: a directory if one is there, if the path ends with a separator, if it has no suffix and no file
+            is there, or if ``part_rows`` is given. Otherwise a file, by habit ``*.arrow``. What is there is
+            replaced: a file gives its permissions; a directory must be empty or an index.
         message_type: a `MessageType`, or its plan.
         messages: any iterable of protobuf messages, dicts of field values, or protobuf bytes.
         layout: how messages of the dynamic layout are written: "flat", "sparse" or "auto".
@@ -83,13 +77,14 @@ def build_index(
         columns: further columns by name, one value a message: lists, numpy arrays, or what Arrow, pandas and
             polars have. Dictionary-encoded (categorical) ones are stored as their values.
         progress: a bar; None shows it on a terminal if the work takes over a second.
+        part_rows: most messages of a part; None puts them all in one.
 
     Returns:
         `BuiltIndex`: rows, bytes, and what the messages held that YaFF can't carry; that is logged too.
 
     Raises:
         EncodeError, DecodeError: a message can't be written or read; names the row.
-        IndexFileError: the file can't be written.
+        IndexFileError: the index can't be written, or another process is writing to the directory.
         ValueError: an unknown layout or representation, or a column that doesn't fit the messages.
         TypeError: an argument of another type.
     """
@@ -98,180 +93,213 @@ def build_index(
         raise TypeError(f"build_index takes the path before the message type: {example}")
     path = text_path(path)
     mp = plan_of(message_type)
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
+    _check_options(layout, part_rows)
     if representation not in REPRESENTATIONS:
         known = ", ".join(map(repr, REPRESENTATIONS))
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
-    if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, bytearray, memoryview, dict)):
-        raise TypeError(f"messages must be an iterable of messages, not one {type(messages).__name__}")
-    if columns is not None and not isinstance(columns, Mapping):
-        raise TypeError(f'columns must map names to values, as {{"day": days}}, not {type(columns).__name__}')
-    others = {name: _column(name, values) for name, values in (columns or {}).items()}
-    total = len(messages) if isinstance(messages, Sized) else None
-    unknown = UnknownFields(mp.plan.schema.message_class(mp.full_name))
-    own = _reader(mp, unknown)
-    rows = 0
-    with (
-        replaced_file(path) as file,
-        progress_bar(f"build {os.path.basename(path)}", total, "rows", progress) as bar,
-    ):
-        batches = _BatchWriter(path, file, described(mp, representation), others)
-        for item in messages:
-            try:
-                payload = encode(mp, own(item), layout)
-            except EncodeError as error:
-                raise EncodeError(f"row {rows}: {error}") from error
-            except DecodeError as error:
-                raise DecodeError(f"row {rows}: {error}") from error
+    feed = Feed(mp, messages, layout)
+    others = other_columns(columns)
+    with progress_bar(f"build {_name(path)}", feed.total, "rows", progress) as bar:
+        if not _is_directory(path, part_rows):
+            nbytes = _write_file(path, feed, None, mp, others, bar)
+            entries: list[PartEntry] = []
+        else:
+            with DirectoryWriter(path, create=True) as directory:
+                entries = _write_parts(directory, feed, part_rows, mp, others, bar)
+                old = directory.manifest
+                generation = 1 if old is None else old.generation + 1
+                directory.commit(Manifest(mp.full_name, mp.fingerprint, generation, tuple(entries)))
+            nbytes = sum(entry.nbytes for entry in entries)
+    return _built(path, feed, nbytes, entries)
+
+
+def append_index(
+    path: str | os.PathLike[str],
+    messages: Iterable[Any],
+    message_type: Any = None,
+    layout: str = "flat",
+    columns: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
+    part_rows: int | None = None,
+) -> BuiltIndex:
+    """Add messages to an index that is a directory, as a further part (or several).
+
+    They are there for those who open the index afterwards, all at once; who has it open keeps what there was.
+
+    Args:
+        path: of the directory.
+        messages: as `build_index` takes them.
+        message_type: their type, None for that of the index. Its fingerprint must be that of the index.
+        layout, progress, part_rows: as `build_index` takes them.
+        columns: the other columns that the index has: all of them, of the same types. Lists take their type.
+
+    Returns:
+        `BuiltIndex` of what was added; of no message, nothing is.
+
+    Raises:
+        EncodeError, DecodeError: a message can't be written or read; names its row among the new ones.
+        IndexFileError: it's a single file (says what makes it a directory), another process is writing to
+            it, it can't be written, or the message type is another one.
+        ValueError: an unknown layout, or a column that doesn't fit the messages or the index.
+        TypeError: an argument of another type.
+    """
+    path = text_path(path)
+    _check_options(layout, part_rows)
+    given = None if message_type is None else plan_of(message_type)
+    if os.path.isfile(path):
+        raise IndexFileError(_single_file(path))
+    with DirectoryWriter(path, create=False) as directory:
+        manifest = directory.manifest
+        assert manifest is not None
+        first = open_part(path, manifest, manifest.parts[0])
+        mp = first.plan() if given is None else given
+        _check_same_type(path, manifest, mp.full_name, mp.fingerprint)
+        feed = Feed(mp, messages, layout)
+        others = other_columns(columns, first.schema, path)
+        with progress_bar(f"append to {_name(path)}", feed.total, "rows", progress) as bar:
+            entries: list[PartEntry] = []
+            if feed.more() or any(map(len, others.values())):
+                entries = _write_parts(directory, feed, part_rows, mp, others, bar)
+                directory.commit(_longer(manifest, entries))
+    return _built(path, feed, sum(entry.nbytes for entry in entries), entries)
+
+
+def adopt_index(path: str | os.PathLike[str], file: str | os.PathLike[str]) -> None:
+    """Move an index file into a directory, as its next part; nothing is encoded again.
+
+    The directory is made if it isn't there. At each moment the file is whole under its old name or in the
+    directory.
+
+    Args:
+        path: of the directory.
+        file: what `build_index` wrote; its message type and columns must be those of the directory.
+
+    Raises:
+        IndexFileError: it isn't an index, doesn't agree with the directory, or can't be moved.
+    """
+    path, file = text_path(path), text_path(file)
+    if os.path.isfile(path):
+        raise IndexFileError(f"{path} can't be written: it's a file, not a folder")
+    with open_regular(file) as opened, writing(file):
+        os.fsync(opened.fileno())
+    part = Part(file)
+    with DirectoryWriter(path, create=True) as directory:
+        manifest = directory.manifest
+        if manifest is None:
+            manifest = Manifest(part.description.message, part.plan().fingerprint, 0, ())
+        elif any(os.path.samefile(file, os.path.join(path, entry.name)) for entry in manifest.parts):
+            raise IndexFileError(f"{file} is a part of {path} already")
+        else:
+            _check_same_type(file, manifest, part.description.message, part.description.fingerprint, path)
+            check_same_columns(open_part(path, manifest, manifest.parts[0]), part)
+        name = directory.new_part()
+        _link_or_copy(file, os.path.join(path, name))
+        moved = Part(os.path.join(path, name), part.nbytes, link=False)
+        if entry_of(moved, name) != entry_of(part, name):
+            raise IndexFileError(f"{file} was replaced while it was moved")
+        directory.commit(_longer(manifest, [entry_of(moved, name)]))
+    with writing(file):
+        os.unlink(file)
+
+
+def _is_directory(path: str, part_rows: int | None) -> bool:
+    """Whether an index is to be a directory, by its path and by what is there."""
+    there = os.path.isdir(path)
+    if there or path.endswith(os.sep) or part_rows is not None:
+        if os.path.lexists(path) and not there:
+            how = "part_rows is given" if part_rows is not None else f"the path ends with {os.sep!r}"
+            raise IndexFileError(f"{path} can't be written: it's a file, but {how}, which is for folders")
+        return True
+    return not os.path.lexists(path) and not os.path.splitext(os.path.realpath(path))[1]
+
+
+def _write_parts(
+    directory: DirectoryWriter,
+    feed: Feed,
+    part_rows: int | None,
+    mp: MessagePlan,
+    others: Others,
+    bar: Bar,
+) -> list[PartEntry]:
+    """All messages as new parts, at least one."""
+    entries: list[PartEntry] = []
+    while not entries or feed.more():
+        name = directory.new_part()
+        path = os.path.join(directory.path, name)
+        _write_file(path, feed, part_rows, mp, others, bar)
+        entries.append(entry_of(Part(path), name))
+    return entries
+
+
+def _write_file(path: str, feed: Feed, rows: int | None, mp: MessagePlan, others: Others, bar: Bar) -> int:
+    """The next messages as one file; returns its bytes."""
+    with replaced_file(path) as file:
+        batches = BatchWriter(path, file, described(mp, "yaff"), others, feed.rows)
+        for payload in feed.take(rows, bar):
             batches.add(payload)
-            rows += 1
-            if rows % PROGRESS_ROWS == 0:
-                bar.update(PROGRESS_ROWS)
-        batches.close()
-        nbytes = file.tell()
-    if unknown.total:
-        fields = ", ".join(f"{name} ({count:,})" for name, count in unknown.sorted())
-        doubt = f"every message has unknown fields: is {mp.full_name} the right type? "
-        logger.warning(
-            "%s: %s%s unknown fields or extensions in %s of %s messages aren't carried: %s",
-            *(path, doubt if unknown.rows == rows else ""),
-            *(f"{unknown.total:,}", f"{unknown.rows:,}", f"{rows:,}", fields),
-        )
-    return BuiltIndex(path, rows, nbytes, dict(unknown.sorted()), unknown.rows)
+        batches.close(last=not feed.more())
+        return file.tell()
 
 
-def _reader(mp: MessagePlan, unknown: UnknownFields) -> Callable[[Any], Any]:
-    """Turns what people have into what `encode` takes, and counts what is lost."""
-    from google.protobuf.message import DecodeError as ProtobufError
-    from google.protobuf.message import Message
-
-    from yaffjit.view import View
-
-    message_class = mp.plan.schema.message_class(mp.full_name)
-
-    def read(item: Any) -> Any:
-        if isinstance(item, (bytes, bytearray, memoryview)):
-            try:
-                item = message_class.FromString(bytes(item))
-            except ProtobufError as error:
-                raise DecodeError(f"not the protobuf bytes of {mp.full_name}: {error}") from error
-        elif isinstance(item, dict):
-            return item
-        elif isinstance(item, View):
-            item = View.to_message(item)
-        if isinstance(item, Message):
-            if type(item) is not message_class:
-                item = own_message(mp, message_class, item)
-            unknown.count(item)
-        return item
-
-    return read
-
-
-class _BatchWriter:
-    """Gathers encoded messages and writes them with their checksum whenever a batch is full."""
-
-    def __init__(self, path: str, file: Any, text: str, others: Mapping[str, Any]) -> None:
-        self._path = path
-        self._text = text.encode()
-        self._others = others
-        message = pa.field(
-            MESSAGE_COLUMN,
-            pa.large_binary(),
-            nullable=False,
-            metadata={NAME_KEY: EXTENSION_NAME, METADATA_KEY: text},
-        )
-        self._schema = pa.schema([message, *(pa.field(name, a.type) for name, a in others.items())])
+def _link_or_copy(file: str, path: str) -> None:
+    """Give a file a second name, or where that can't be, its content a second file."""
+    with contextlib.suppress(OSError):
+        os.link(os.path.realpath(file), path)
         with writing(path):
-            self._writer = ipc.new_file(file, self._schema)
-        self._number = 0
-        self._clear()
+            sync_folder(os.path.dirname(path))
+        return
+    with open_regular(file) as source, replaced_file(path) as copy, writing(path):
+        shutil.copyfileobj(source, copy, 1 << 20)
 
-    def _clear(self) -> None:
-        self._data = bytearray()
-        self._offsets = array("q", [0])
 
-    def add(self, payload: bytes) -> None:
-        # Written only once a further message comes, because the last batch is marked as the last.
-        if len(self._offsets) > CHUNK_ROWS:
-            self._write(last=False)
-        self._data += payload
-        self._offsets.append(len(self._data))
+def _longer(manifest: Manifest, entries: list[PartEntry]) -> Manifest:
+    return Manifest(
+        manifest.message, manifest.fingerprint, manifest.generation + 1, (*manifest.parts, *entries)
+    )
 
-    def close(self) -> None:
-        rows = self._number * CHUNK_ROWS + len(self._offsets) - 1
-        for name, column in self._others.items():
-            if len(column) != rows:
-                raise ValueError(f"column {name!r} has {len(column)} values for {rows} messages")
-        self._write(last=True)
-        with writing(self._path):
-            self._writer.close()
 
-    def _write(self, last: bool) -> None:
-        rows = len(self._offsets) - 1
-        start = self._number * CHUNK_ROWS
-        arrays = [
-            pa.Array.from_buffers(
-                pa.large_binary(), rows, [None, pa.py_buffer(self._offsets), pa.py_buffer(self._data)]
-            )
-        ]
-        for name, column in self._others.items():
-            part = column.slice(start, rows).combine_chunks()
-            if len(part) != rows:
-                raise ValueError(f"column {name!r} has {len(column)} values, but there are more messages")
-            arrays.append(part)
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        # As a reader will see it: slices and bitmaps are normalised on the way through Arrow's format.
-        batch = ipc.read_record_batch(batch.serialize(), self._schema)
-        metadata = {
-            BATCH_KEY: str(self._number),
-            LAST_KEY: str(int(last)),
-            CHECKSUM_KEY: checksum(self._text, self._number, last, batch),
-        }
-        with writing(self._path):
-            self._writer.write_batch(batch, custom_metadata=metadata)
-        self._number += 1
-        self._clear()
+def _built(path: str, feed: Feed, nbytes: int, entries: list[PartEntry]) -> BuiltIndex:
+    feed.say_unknown(path)
+    unknown = feed.unknown
+    names = tuple(entry.name for entry in entries)
+    return BuiltIndex(path, feed.rows, nbytes, dict(unknown.sorted()), unknown.rows, names)
+
+
+def _check_options(layout: str, part_rows: int | None) -> None:
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
+    if part_rows is not None and (not isinstance(part_rows, int) or isinstance(part_rows, bool)):
+        raise TypeError(f"part_rows must be an int, not {type(part_rows).__name__}")
+    if part_rows is not None and part_rows < 1:
+        raise ValueError(f"part_rows must be at least 1, not {part_rows}")
+
+
+def _check_same_type(
+    path: str, manifest: Manifest, message: str, fingerprint: str, directory: str | None = None
+) -> None:
+    if (message, fingerprint) == (manifest.message, manifest.fingerprint):
+        return
+    whose = f"{path} holds messages of {manifest.message} with fingerprint {manifest.fingerprint}"
+    other = f"those to add are of {message} with {fingerprint}"
+    if directory is not None:
+        whose = f"{directory} holds messages of {manifest.message} with fingerprint {manifest.fingerprint}"
+        other = f"{path} has {message} with {fingerprint}"
+    raise IndexFileError(f"{whose}, but {other}: an index has messages of one schema")
+
+
+def _single_file(path: str) -> str:
+    """Why a file isn't appended to, and what to do."""
+    directory = path.removesuffix(FILE_SUFFIX)
+    directory = directory if directory != path else f"{path}.parts"
+    command = f"yaffjit append {shlex.quote(directory)} --adopt {shlex.quote(path)}"
+    call = f"yj.adopt_index({directory!r}, {path!r})"
+    how = f"make it the first part of a directory by `{command}` or {call}"
+    return f"{path} is a single file, which doesn't grow: {how}"
+
+
+def _name(path: str) -> str:
+    return os.path.basename(os.path.normpath(path))
 
 
 def _is_path(value: Any) -> bool:
     return isinstance(value, (str, bytes, os.PathLike))
-
-
-def _arrow(values: Any) -> Any:
-    """Values of any library as an Arrow array, shared where that library can."""
-    if hasattr(values, "__arrow_c_stream__"):  # polars, newer pandas
-        return pa.chunked_array(values)
-    if hasattr(values, "__arrow_c_array__") or hasattr(values, "__array__"):
-        return pa.array(values)
-    return pa.array(list(values))
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _column(name: Any, values: Any) -> Any:
-    """Further values as an Arrow ChunkedArray whose content lies in the batches themselves."""
-    if not isinstance(name, str):
-        raise TypeError(f"the name of a further column must be text, not {type(name).__name__}")
-    if _has_surrogates(name):
-        raise ValueError(f"a further column can't be called {name!r}: half of a surrogate pair isn't text")
-    if isinstance(values, (str, bytes)):
-        raise TypeError(f"column {name!r} must hold a value a message, not be one {type(values).__name__}")
-    if name == MESSAGE_COLUMN:
-        raise ValueError(f"a further column can't be called {name!r}: the messages' own column is")
-    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
-        try:
-            values = _arrow(values)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"column {name!r} can't be stored: {error}") from error
-    if isinstance(values, pa.Array):
-        values = pa.chunked_array([values])
-    if pa.types.is_dictionary(values.type):
-        # Dictionaries lie outside of the batches, where no checksum would cover them.
-        values = values.cast(values.type.value_type)
-    if "dictionary<" in str(values.type):
-        raise ValueError(f"column {name!r} can't be stored: {values.type} has a dictionary inside")
-    return values
