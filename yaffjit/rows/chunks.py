@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from yaffjit.rows.memory import Again, Int64Array, Memory
 from yaffjit.view.buffers import Data, borrow, is_immutable
@@ -150,6 +151,9 @@ class Chunks:
         numbers = [*self._of_pages(), len(self.chunks) - 1]
         return max(map(int.__sub__, numbers[1:], numbers), default=0) >= MOST_CHUNKS_OF_A_PAGE
 
+    def ready(self, start: int, count: int) -> None:
+        """Called before the rows are found through the table: raises where they aren't well-formed."""
+
     @property
     def table_address(self) -> int:
         """Address of the table of pages, which lives as long as this object."""
@@ -162,7 +166,7 @@ class Chunks:
         return self._tables[0].ctypes.data
 
     def _new_tables(self) -> tuple[Int64Array, Int64Array]:
-        """Of pages and of chunks. The offsets themselves aren't read: of a file they may not be loaded yet."""
+        """Of pages and of chunks. The offsets themselves aren't read: a file's may not be loaded yet."""
         from yaffjit.view.owner import address_of
 
         addresses = {id(data): address_of(data) for data in self.memory.data}
@@ -178,7 +182,10 @@ class Chunks:
 
     def _of_pages(self) -> list[int]:
         """The number of the chunk that holds the first row of each page."""
-        return np.searchsorted(self._ends, np.arange(0, self.rows, PAGE_ROWS), side="right").tolist()
+        numbers: list[int] = np.searchsorted(
+            self._ends, np.arange(0, self.rows, PAGE_ROWS), side="right"
+        ).tolist()
+        return numbers
 
     def _find(self, row: int) -> tuple[Chunk, memoryview, int]:
         """The chunk of a row, its offsets, and which of its rows that is."""
@@ -265,7 +272,7 @@ def checked_offsets(offsets: Any, nbytes: int, given: bool = True, first_row: in
     return array
 
 
-def _integers(offsets: Any) -> Any:
+def _integers(offsets: Any) -> npt.NDArray[Any]:
     try:
         array = np.asarray(offsets)
     except (ValueError, TypeError):  # lists of lists, foreign objects

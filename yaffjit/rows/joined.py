@@ -20,7 +20,7 @@ def joined(plan: Plan, parts: Sequence[Chunks | Places]) -> Chunks | Places:
     if len(parts) == 1:
         return settled(parts[0])
     memory = Memory.of_all(plan, [part.memory for part in parts]) if parts else None
-    chunks = [chunk for part in parts if isinstance(part, Chunks) for chunk in part.chunks]
+    chunks = [chunk for part in parts if isinstance(part, Chunks) for chunk in part.parts(0, part.rows)]
     if all(isinstance(part, Chunks) for part in parts):
         return settled(Chunks(plan, chunks, memory=memory))
     places = [part if isinstance(part, Places) else Places.of_chunks(part, 0, part.rows) for part in parts]

@@ -73,6 +73,7 @@ class Places:
         else:
             from yaffjit.kernels.places import find_rows
 
+            chunks.ready(int(rows.min()), int(np.ptp(rows)) + 1)
             find_rows(chunks.table_address, rows, table)
         return cls(table, chunks.memory, _files(chunks))
 
@@ -89,6 +90,9 @@ class Places:
     def check(self) -> None:
         """Raise where the data isn't what it was."""
         self.memory.check()
+
+    def ready(self, start: int, count: int) -> None:
+        """As that of chunks: whose rows these are, has checked them."""
 
     @property
     def owner(self) -> Owner:

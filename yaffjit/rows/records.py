@@ -465,9 +465,14 @@ def _too_short(recs: Records, data: Data, at: int) -> VerifyError:
     )
 
 
+def _table_address(recs: Records) -> int:
+    recs._store.ready(recs._start, recs._count)
+    return recs._store.table_address
+
+
 _AT_FIRST_USE: Mapping[str, Callable[[Records], Any]] = {
     "_view_class": _view_class,
     "_numba_type_": _numba_type,
-    "_table_address": lambda recs: recs._store.table_address,
+    "_table_address": _table_address,
     "_owner": lambda recs: recs._store.owner,
 }
