@@ -161,10 +161,20 @@ def test_records_pass_between_jitted_functions() -> None:
 
 
 def test_rows_come_out_as_views_of_the_records() -> None:
-    records = make_records()
-    view = numba.njit(lambda records: records[3])(records)
+    fourth = numba.njit(lambda records: records[3])
+    listed = make_records()
+    payloads = [listed.payload(row) for row in range(COUNT)]
+    offsets = np.cumsum([0, *map(len, payloads)])
+    records = yaffjit.records(jit_kinds.message_type("dynamic"), (b"".join(payloads), offsets))
+    view = fourth(records)
     assert view == records[3]
     assert view._owner_ is records._owner
+    # Of many buffers, a view holds its own alone.
+    view = fourth(listed)
+    assert view == listed[3]
+    assert view._data_ is listed[3]._data_
+    assert view._owner_ is None
+    assert numba.njit(lambda view: view.plain_int32)(view) == 3
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import mmap
+import re
+import struct
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from vectors import TESTS
@@ -44,6 +47,11 @@ def ids(recs: Records) -> list[int]:
 
 
 @numba.njit
+def one_view(recs: Any, row: int) -> Any:
+    return recs[row]
+
+
+@numba.njit
 def checked_sum(recs: Any) -> Any:
     total = 0
     for row in range(len(recs)):
@@ -57,14 +65,68 @@ def test_public_names(row_type: yj.MessageType, payloads: list[bytes]) -> None:
         assert ids(yj.records_unchecked(row_type, payloads)) == list(range(ROWS))
 
 
+class Bytes(bytes):
+    """A class of bytes objects that isn't bytes itself."""
+
+
 @pytest.mark.parametrize("form", [list, tuple, iter])
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+@pytest.mark.parametrize("kind", [bytes, memoryview, Bytes, pa.py_buffer])
 def test_payloads_of_many_sorts(plan: Any, payloads: list[bytes], form: Any, kind: Any) -> None:
     recs = records(plan, form([kind(payload) for payload in payloads]))
     assert len(recs) == ROWS
     assert ids(recs) == list(range(ROWS))
     assert [recs.payload(row) for row in range(ROWS)] == payloads
     assert recs.nbytes == sum(map(len, payloads))
+
+
+def test_listed_messages_that_could_change_are_refused(plan: Any, payloads: list[bytes]) -> None:
+    mine: list[Any] = [*payloads[:7], bytearray(payloads[7]), *payloads[8:]]
+    with pytest.raises(ValueError) as caught:
+        records(plan, mine)
+    assert str(caught.value) == (
+        "row 7: the message is writable, so it could change after it was verified: pass copy=True, "
+        "or use records_unchecked if it is trusted and stays as it is"
+    )
+    copied, shared = records(plan, mine, copy=True), records_unchecked(plan, mine)
+    with pytest.raises(BufferError):
+        mine[7].append(1)
+    mine[7][:] = bytes(len(mine[7]))
+    assert copied.payload(7) == payloads[7]
+    assert shared.payload(7) == mine[7]
+    # Bytes are where they were.
+    assert copied[3]._data_ is shared[3]._data_ is payloads[3]
+
+
+def test_a_million_listed_messages(plan: Any, payloads: list[bytes]) -> None:
+    """So many are found by a compiled loop; here few enough that it takes no time."""
+    many: list[Any] = payloads * 60
+    many[4321] = Bytes(many[4321])
+    many[5432] = None
+    recs = records(plan, many)
+    assert ids(recs[4300:4400]) == list(range(ROWS))
+    assert recs.payload(5431) == many[5431]
+    assert (recs.payload(5432), recs.valid.sum()) == (None, len(many) - 1)
+    assert records(plan, payloads * 60).payload(5432) == payloads[32]
+    with pytest.raises(TypeError) as caught:
+        records(plan, [*many, 3])
+    assert str(caught.value) == "row 6000: a message must be bytes, not int"
+
+
+def test_buffers_that_overlap(plan: Any, payloads: list[bytes], arrays: Any) -> None:
+    """Views that come out of jitted code are of bytes that hold their whole message."""
+    data, offsets = arrays
+    shown = memoryview(data)
+    starts = offsets[:-1].tolist()
+    # Each message with a part of its neighbours, twice, and once all of them together.
+    spans = [(start, min(len(data), start + 60)) for start in starts]
+    overlapping = [shown[start:stop] for start, stop in spans]
+    for extra in ([], overlapping, [shown]):
+        recs = records(plan, [*overlapping, *extra])
+        assert ids(recs[:ROWS]) == list(range(ROWS))
+        for row in (0, 5, ROWS - 1):
+            found = one_view(recs, row)
+            assert (found.id, found.name) == (row, "n" * (row % 5))
+    assert bytes(one_view(records(plan, overlapping[:2]), 1)._data_) == data[: spans[1][1]]
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint16, np.uint64])
@@ -175,10 +237,10 @@ def test_offsets_that_cannot_change_are_shared(plan: Any, arrays: Any) -> None:
     data, offsets = arrays
     shared = np.frombuffer(offsets.tobytes(), np.int64)
     recs = records(plan, (data, shared))
-    assert recs._chunks.chunks[0].offsets.ctypes.data == shared.ctypes.data
+    assert recs._store.chunks[0].offsets.ctypes.data == shared.ctypes.data
     column = pa.array([b"\4\0\0\0\0\0"] * 3, pa.large_binary())
     recs = records_unchecked(plan, column)
-    assert recs._chunks.chunks[0].offsets.ctypes.data == column.buffers()[1].address
+    assert recs._store.chunks[0].offsets.ctypes.data == column.buffers()[1].address
 
 
 @pytest.mark.parametrize(
@@ -197,8 +259,7 @@ def test_data_of_any_element_type(plan: Any, payloads: list[bytes], dtype: Any) 
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [bytes, bytearray, memoryview, pa.py_buffer, lambda payload: np.frombuffer(payload, np.uint8)],
+    "kind", [bytes, memoryview, pa.py_buffer, lambda payload: np.frombuffer(payload, np.uint8)]
 )
 def test_two_payloads_are_not_data_and_offsets(plan: Any, payloads: list[bytes], kind: Any) -> None:
     for make in (records, records_unchecked):
@@ -206,19 +267,201 @@ def test_two_payloads_are_not_data_and_offsets(plan: Any, payloads: list[bytes],
     assert ids(records(plan, (payloads[0], kind(payloads[7])))) == [0, 7]
 
 
-def test_arrow_columns(plan: Any, payloads: list[bytes]) -> None:
-    for kind in (pa.binary(), pa.large_binary()):
-        column = pa.array(payloads, kind)
-        assert ids(records(plan, column)) == list(range(ROWS))
-        assert ids(records(plan, column[10:20])) == list(range(10, 20))
-        assert ids(records(plan, pa.chunked_array([column[:30], column[30:]]))) == list(range(ROWS))
-        assert len(records(plan, column[:0])) == 0
+ARROW_KINDS = {
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "binary_view": pa.binary_view(),
+    "dictionary": pa.dictionary(pa.int8(), pa.binary()),
+}
+
+
+def as_arrow(payloads: list[Any], kind: str) -> Any:
+    column = pa.array(payloads, pa.binary() if kind == "dictionary" else ARROW_KINDS[kind])
+    return column.dictionary_encode() if kind == "dictionary" else column
+
+
+@pytest.mark.parametrize("kind", list(ARROW_KINDS))
+def test_arrow_columns(plan: Any, payloads: list[bytes], kind: str) -> None:
+    column = as_arrow(payloads, kind)
+    for copy in (False, True):
+        assert ids(records(plan, column, copy=copy)) == list(range(ROWS))
+        assert ids(records(plan, column[10:20], copy=copy)) == list(range(10, 20))
+    assert ids(records(plan, pa.chunked_array([column[:30], column[:0], column[30:]]))) == list(range(ROWS))
+    assert len(records(plan, column[:0])) == len(records(plan, pa.chunked_array([], column.type))) == 0
+    nulls = as_arrow([None, *payloads[:9], None, None, payloads[50], None], kind)
+    for column in (nulls, nulls[1:], pa.chunked_array([nulls[:5], nulls[:0], nulls[5:]])):
+        recs = records(plan, column)
+        expected = column.to_pylist()
+        assert [recs.payload(row) for row in range(len(recs))] == expected
+        assert recs.valid.tolist() == [payload is not None for payload in expected]
+        assert not recs.valid.flags.writeable
+        assert checked_sum(recs) == sum(row * view.first for row, view in enumerate(recs) if recs.valid[row])
+        assert not recs[-1].ListFields()
+    assert repr(records(plan, nulls)).endswith(" bytes, 4 null rows>")
+    assert len(records(plan, as_arrow([None, None], kind))) == 2
+    assert records(plan, as_arrow(payloads, kind)).valid.tolist() == [True] * ROWS
+
+
+def test_arrow_columns_of_fixed_size(plan: Any, row_type: yj.MessageType) -> None:
+    payloads = [row_type.encode({"first": row}) for row in range(1, 6)]
+    (nbytes,) = set(map(len, payloads))
+    column = pa.array([*payloads, None], pa.binary(nbytes))
+    assert ids_first(records(plan, column[:5])) == [1, 2, 3, 4, 5]
+    assert ids_first(records(plan, column[3:])) == [4, 5, 0]
+    assert ids_first(records(plan, pa.chunked_array([column[1:2], column[:1]]))) == [2, 1]
+    assert len(records_unchecked(plan, pa.array([b"", b""], pa.binary(0)))) == 2
+
+
+class Row(pa.ExtensionType):
+    def __init__(self) -> None:
+        super().__init__(pa.large_binary(), "tests.row")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
+class Capsule:
+    """A column of another library, which hands it out by Arrow's C interface only."""
+
+    def __init__(self, column: Any) -> None:
+        self._column = column
+
+
+class OfArray(Capsule):
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self._column.__arrow_c_array__(requested_schema)
+
+
+class OfStream(Capsule):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._column.__arrow_c_stream__(requested_schema)
+
+
+def test_arrow_columns_of_others(plan: Any, payloads: list[bytes]) -> None:
+    column = pa.array([None, *payloads], pa.large_binary())
+    extension = pa.ExtensionArray.from_storage(Row(), column)
+    for found in (
+        extension,
+        pa.chunked_array([extension[:5], extension[5:]]),
+        OfArray(column),
+        OfArray(extension),
+        OfStream(pa.chunked_array([column])),
+        pd.Series([None, *payloads], dtype=pd.ArrowDtype(pa.binary())),
+    ):
+        recs = records(plan, found)
+        assert ids(recs[1:]) == list(range(ROWS))
+        assert recs.payload(0) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (pa.array(["text"]), "string"),
+        (pa.array([1.5]), "double"),
+        (pa.array(["text"]).dictionary_encode(), "dictionary<values=string, indices=int32, ordered=0>"),
+        (pa.array([[b"a"]], pa.list_(pa.binary())), "list<item: binary>"),
+        (pa.table({"a": [b"a"]}), "struct<a: binary>"),
+        (pa.chunked_array([], pa.int8()), "int8"),
+    ],
+)
+def test_arrow_columns_of_other_types(plan: Any, column: Any, found: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        records(plan, column)
+    assert str(caught.value) == (
+        "an Arrow column of messages must be binary, large_binary, binary_view or fixed_size_binary, "
+        f"not {found}"
+    )
+
+
+def made_of(kind: Any, rows: int, *buffers: Any) -> Any:
+    """An array of whose rows Arrow hasn't looked at each."""
+    return pa.Array.from_buffers(kind, rows, [None, *(pa.py_buffer(bytes(buffer)) for buffer in buffers)])
+
+
+def views(*rows: tuple[int, int, int]) -> bytes:
+    """Rows of binary_view: bytes, and where they lie: buffer and offset."""
+    return b"".join(struct.pack("<i4xii", nbytes, number, offset) for nbytes, number, offset in rows)
+
+
+BROKEN = {
+    "the offsets fall": (
+        made_of(pa.binary(), 3, np.array([0, 2, 1, 3], np.int32), b"abcd"),
+        "row 1: the message ends at 1, before its start at 2",
+    ),
+    "one leaves the data": (
+        made_of(pa.large_binary(), 2, np.array([0, 9, 4], np.int64), b"abcd"),
+        "row 1: the message ends at 4, before its start at 9",
+    ),
+    "another buffer": (
+        made_of(pa.binary_view(), 2, views((20, 0, 0), (20, 1, 0)), bytes(40)),
+        "row 1 has 20 bytes in buffer 1 of 1",
+    ),
+    "a negative buffer": (
+        made_of(pa.binary_view(), 1, views((20, -1, 0)), bytes(40)),
+        "row 0 has 20 bytes in buffer -1 of 1",
+    ),
+    "no bytes at all": (
+        made_of(pa.binary_view(), 1, views((-5, 0, 0)), bytes(40)),
+        "row 0 has -5 bytes in buffer 0 of 1",
+    ),
+    "beyond the buffer": (
+        made_of(pa.binary_view(), 2, views((20, 0, 0), (20, 0, 21)), bytes(40)),
+        "row 1 is bytes 21 to 41 of a buffer of 40 bytes",
+    ),
+    "before the buffer": (
+        made_of(pa.binary_view(), 1, views((20, 0, -8)), bytes(40)),
+        "row 0 is bytes -8 to 12 of a buffer of 40 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", list(BROKEN))
+def test_arrow_columns_that_are_broken(plan: Any, fault: str) -> None:
+    column, sentence = BROKEN[fault]
+    for make in (records, records_unchecked):
+        with pytest.raises(ValueError) as caught:
+            make(plan, column)
+        assert str(caught.value) == sentence
     with pytest.raises(ValueError) as caught:
-        records(plan, pa.array([payloads[0], None], pa.binary()))
-    assert str(caught.value) == "the Arrow column has 1 null rows, which aren't supported"
-    with pytest.raises(TypeError) as type_error:
-        records(plan, pa.array(["text"]))
-    assert str(type_error.value) == "an Arrow column of messages must be binary or large_binary, not string"
+        records_unchecked(plan, pa.chunked_array([pa.array([b"a"] * 7, column.type), column]))
+    rows = [int(number) for number in re.findall(r"^row (\d)", sentence)]
+    assert [int(number) for number in re.findall(r"^row (\d)", str(caught.value))] == [
+        row + 7 for row in rows
+    ]
+
+
+def test_rows_of_dictionaries_that_have_no_value(plan: Any, payloads: list[bytes]) -> None:
+    values = pa.array([payloads[3], None], pa.binary())
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int32()), values)
+    assert [records(plan, column).payload(row) for row in range(3)] == [None, payloads[3], None]
+    for numbers in ([0, 2], [0, -1]):
+        column = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), values, safe=False)
+        with pytest.raises(ValueError) as caught:
+            records(plan, column)
+        assert str(caught.value) == f"row 1 is value {numbers[1]} of the dictionary, which has 2 values"
+
+
+def test_arrays_of_fixed_size_bytes(plan: Any, row_type: yj.MessageType, payloads: list[bytes]) -> None:
+    same = [row_type.encode({"first": first}) for first in (2**30, 5)]
+    void = np.frombuffer(b"".join(same), f"V{len(same[0])}")
+    assert ids_first(records(plan, void)) == [2**30, 5]
+    assert ids_first(records(plan, void[::-1])) == [5, 2**30]
+    assert ids_first(records(plan, np.array(same, object))) == [2**30, 5]
+    with pytest.raises(ValueError, match=r"^the data is writable"):
+        records(plan, void.copy())
+    assert ids_first(records(plan, void.copy(), copy=True)) == [2**30, 5]
+    # Only where no zero can have been dropped or added.
+    whole = np.array([payload + b"." for payload in same])
+    assert [records_unchecked(plan, whole[::-1]).payload(row) for row in (0, 1)] == whole[::-1].tolist()
+    for make in (records, records_unchecked):
+        with pytest.raises(ValueError) as caught:
+            make(plan, np.array([b"ab.", b"a"]))
+        assert str(caught.value) == (
+            "row 1 of the array of |S3 ends in a zero byte, which may be the message's own or fill it up: "
+            'pass a list of bytes, or, if each has 3 bytes, array.view("V3")'
+        )
+        assert len(make(plan, np.zeros(0, "S3"))) == len(make(plan, np.zeros(0, "V3"))) == 0
+    assert len(records_unchecked(plan, np.zeros(2, "V0"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -336,12 +579,6 @@ def test_rows(plan: Any, payloads: list[bytes]) -> None:
         assert str(caught.value) == f"row {row} is out of range: there are 100 rows"
         with pytest.raises(IndexError):
             recs.payload(row)
-    for key in ("id", 1.5, None, np.ones(3, bool)):
-        with pytest.raises(TypeError) as type_error:
-            recs[key]
-        assert str(type_error.value) == (
-            f"records are indexed by row numbers and slices, not by {type(key).__name__}"
-        )
 
 
 def test_slices_are_those_of_lists(plan: Any, payloads: list[bytes]) -> None:
@@ -358,7 +595,7 @@ def test_slices_are_those_of_lists(plan: Any, payloads: list[bytes]) -> None:
         assert part.nbytes == sum(map(len, payloads[key]))
     assert ids(recs[20:60][10:20][-3:]) == [37, 38, 39]
     assert recs[20:60]._owner is recs._owner
-    assert recs[20:60][0]._data_ is recs[0]._data_
+    assert recs[20:60][3]._data_ is recs[23]._data_ is payloads[23]
     with pytest.raises(IndexError):
         recs[20:60][40]
 

@@ -72,15 +72,15 @@ def records(message_type: yj.MessageType) -> yj.Records:
 def test_the_table_of_chunks(records: yj.Records, monkeypatch: pytest.MonkeyPatch) -> None:
     slowed(monkeypatch, chunks.np, "empty")
     slices = [records[row:] for row in range(4)]
-    addresses = at_once(*[lambda part=part: part._chunk_table_address for part in slices])
-    assert addresses == [records._chunks.table_address] * 4
+    addresses = at_once(*[lambda part=part: part._table_address for part in slices])
+    assert addresses == [records._store.table_address] * 4
 
 
 def test_the_owner_of_chunks(records: yj.Records, monkeypatch: pytest.MonkeyPatch) -> None:
     slowed(monkeypatch, owner.np, "frombuffer")
     slices = [records[row:] for row in range(4)]
     owners = at_once(*[lambda part=part: part._owner for part in slices])
-    assert [found is records._chunks.owner for found in owners] == [True] * 4
+    assert [found is records._store.owner for found in owners] == [True] * 4
 
 
 def test_the_owner_of_a_view(message_type: yj.MessageType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,9 @@ def _view(context: Any, builder: ir.IRBuilder, typ: Any, buffer: ir.Value, owner
     return made._getvalue()
 
 
-def _view_of_row(context: Any, builder: ir.IRBuilder, typ: RecordsType, records: Any, row: ir.Value) -> ir.Value:
+def _view_of_row(
+    context: Any, builder: ir.IRBuilder, typ: RecordsType, records: Any, row: ir.Value
+) -> ir.Value:
     """The view of a row that counts from the records' own first."""
     buffer = _buffer_pointer(builder, records.table, builder.add(records.start, row), typ.scattered)
     return _view(context, builder, typ, buffer, records.owner)

@@ -33,7 +33,7 @@ find_rows = cached(_find_rows, nogil=True)
 
 
 def _find_bytes(items, count, bytes_type, type_at, size_at, content_at, places):  # type: ignore[no-untyped-def]
-    """Stores the address and the size of the content of each bytes object in ``places``, int64 of shape (count, 2).
+    """Stores address and size of each bytes object's content in ``places``, int64 of shape (count, 2).
 
     Args:
         items: the address of ``count`` addresses of objects.

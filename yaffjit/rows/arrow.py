@@ -1,4 +1,4 @@
-"""Where messages lie in Arrow columns: of any binary type, sliced, chunked, dictionary-encoded, with nulls."""
+"""Where messages lie in Arrow columns of any binary type: sliced, chunked, of dictionaries, with nulls."""
 
 from __future__ import annotations
 
@@ -59,7 +59,12 @@ def _storage_type(typ: Any) -> Any:
 
 
 def _is_bytes(typ: Any) -> bool:
-    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    kinds = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    )
     return any(is_kind(typ) for is_kind in kinds)
 
 

@@ -32,7 +32,7 @@ def stored(plan: Plan, payloads: Any, copy: bool | None = False) -> Chunks | Pla
     """Where messages lie.
 
     Args:
-        copy: copy what could change; False refuses it, None takes it as it is. Bytes objects are never copied.
+        copy: what could change; False refuses it, None takes it as it is. Bytes objects are never copied.
 
     Raises:
         TypeError: these aren't payloads, or one of them isn't bytes.
@@ -96,10 +96,12 @@ def _fixed_size(plan: Plan, array: Any, copy: bool | None) -> Chunks:
         zeros = np.flatnonzero(content[nbytes - 1 :: nbytes] == 0)
         if len(zeros):
             raise ValueError(
-                f"row {zeros[0]} of the array of {array.dtype} ends in a zero byte, which may be the message's "
-                f'own or fill it up: pass a list of bytes, or array.view("V{nbytes}") if each has {nbytes} bytes'
+                f"row {zeros[0]} of the array of {array.dtype} ends in a zero byte, which may be the "
+                f"message's own or fill it up: pass a list of bytes, or, if each has {nbytes} bytes, "
+                f'array.view("V{nbytes}")'
             )
-    data = content.tobytes() if shown is not array else _frozen(content, copy)
+    mine = shown is not array or not shown.nbytes
+    data = content.tobytes() if mine else _frozen(content, copy)
     return Chunks.of_array(plan, data, nbytes * np.arange(len(array) + 1), given=False)
 
 
@@ -126,9 +128,7 @@ def _find_bytes(items: tuple[Any, ...], table: Int64Array) -> bool:
 
         # A tuple can't be changed, so it keeps each of them.
         first = id(items) + _ITEMS_AT
-        return bool(
-            find_bytes(first, len(items), id(bytes), _TYPE_AT, _SIZE_AT, _CONTENT_AT, table)
-        )
+        return bool(find_bytes(first, len(items), id(bytes), _TYPE_AT, _SIZE_AT, _CONTENT_AT, table))
     for row, item in enumerate(items):
         table[row] = (id(item) + _CONTENT_AT, len(item)) if type(item) is bytes else (_NO_BYTES, 0)
     return all(type(item) is bytes for item in items)

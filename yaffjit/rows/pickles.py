@@ -1,4 +1,4 @@
-"""Records that go to another process: by path and rows where a file has them, else by the bytes of their rows."""
+"""Records that go to another process: by path and rows where a file has them, else by their bytes."""
 
 from __future__ import annotations
 

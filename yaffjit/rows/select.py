@@ -57,18 +57,19 @@ def _array(key: Any, expected: str, sequences: tuple[type, ...]) -> Any:
         _refuse(key if array.ndim == 0 else array, expected)
     if not len(array) and isinstance(key, sequences):
         return np.empty(0, np.int64)
-    if array.dtype.kind == "O":
-        return _of_objects(array, expected)
+    # Integers of which some are beyond int64 become floats, or objects.
+    if array.dtype.kind == "O" or (array.dtype.kind == "f" and isinstance(key, sequences)):
+        return _of_objects(key, array, expected)
     if array.dtype.kind not in "biu":
         _refuse(array, expected)
     return array
 
 
-def _of_objects(array: Any, expected: str) -> Any:
-    """Integers of any size, as an array if int64 holds them."""
-    items = array.tolist()
+def _of_objects(key: Any, array: Any, expected: str) -> Any:
+    """Integers of any size, as an array of int64 if that holds them."""
+    items = list(key)
     try:
-        rows = [operator.index(item) for item in items if not isinstance(item, bool)]
+        rows = [operator.index(item) for item in items if not isinstance(item, (bool, np.bool_))]
     except TypeError:
         _refuse(array, expected)
     if len(rows) < len(items):
@@ -76,7 +77,7 @@ def _of_objects(array: Any, expected: str) -> Any:
     try:
         return np.array(rows, np.int64)
     except OverflowError:
-        return array
+        return np.array(rows, object)
 
 
 def _within(array: Any, count: int) -> Int64Array:
@@ -88,7 +89,8 @@ def _within(array: Any, count: int) -> Int64Array:
     outside = np.flatnonzero((rows < 0) | (rows >= count))
     if len(outside):
         raise RowError(int(array[outside[0]]), count)
-    return rows.astype(np.int64, copy=False)
+    found: Int64Array = rows.astype(np.int64, copy=False)
+    return found
 
 
 def _refuse(key: Any, expected: str) -> NoReturn:
