@@ -112,7 +112,9 @@ def read_manifest(directory: str) -> Manifest:
     path = manifest_path(directory)
     try:
         os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
+        if not os.path.isdir(directory):
+            raise IndexFileError(f"{directory} can't be opened: No such file or directory") from None
         raise IndexFileError(
             f"{directory} is a folder without {MANIFEST_NAME}, so it isn't an index"
         ) from None

@@ -204,11 +204,12 @@ def adopt_index(path: str | os.PathLike[str], file: str | os.PathLike[str]) -> N
 
 def _is_directory(path: str, part_rows: int | None) -> bool:
     """Whether an index is to be a directory, by its path and by what is there."""
-    there = os.path.isdir(path)
-    if there or path.endswith(os.sep) or part_rows is not None:
-        if os.path.lexists(path) and not there:
-            how = "part_rows is given" if part_rows is not None else f"the path ends with {os.sep!r}"
-            raise IndexFileError(f"{path} can't be written: it's a file, but {how}, which is for folders")
+    if os.path.isdir(path) or path.endswith(os.sep):
+        return True
+    if part_rows is not None:
+        if os.path.lexists(path):
+            fault = "it's a file, but part_rows is given, which is for folders"
+            raise IndexFileError(f"{path} can't be written: {fault}")
         return True
     return not os.path.lexists(path) and not os.path.splitext(os.path.realpath(path))[1]
 

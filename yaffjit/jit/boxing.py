@@ -93,10 +93,12 @@ def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
 def _unbox_records(records: RecordsType, obj: ir.Value, c: Any) -> NativeValue:
     b = c.builder
     native = cgutils.create_struct_proxy(records)(c.context, b)
-    native.table = b.inttoptr(_integer(c, obj, "_table_address"), POINTER)
     native.start = _integer(c, obj, "_start")
     native.count = _integer(c, obj, "_count")
     _, native.owner = _read_owner(c, _attribute(c, obj, "_owner"))
+    # Python code, which may raise, mustn't be called once something was raised.
+    with b.if_then(cgutils.is_null(b, c.pyapi.err_occurred()), likely=True):
+        native.table = b.inttoptr(_integer(c, obj, "_table_address"), POINTER)
     return NativeValue(native._getvalue(), is_error=cgutils.is_not_null(b, c.pyapi.err_occurred()))
 
 
