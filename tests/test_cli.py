@@ -257,9 +257,8 @@ def test_build_says_what_isnt_a_delimited_file(capsys: Capture, tmp_path: Path) 
     path = tmp_path / "cut.pb"
     path.write_bytes(Path("banners.pb").read_bytes()[:-1])
     output = str(tmp_path / "out.arrow")
-    assert "but the file ends after" in fails(
-        capsys, "build", "ads.proto", "ads.Banner", str(path), "-o", output
-    )
+    said = fails(capsys, "build", "ads.proto", "ads.Banner", str(path), "-o", output)
+    assert f"{path}: record {ROWS - 1} at byte " in said and " bytes, but " in said
     assert not Path(output).exists()
 
 
@@ -272,7 +271,7 @@ def test_build_names_the_file_of_a_message(capsys: Capture, tmp_path: Path) -> N
     start = f"{bad}, message 1: row {ROWS + 1}: not the protobuf bytes of ads.Banner: "
     assert said.startswith(start)
     assert fails(capsys, *build, cut, "-o", output) == (
-        f"{cut}: the message at byte 0 has 5 bytes, but the file ends after 1 of them"
+        f"{cut}: record 0 at byte 0 claims 5 bytes, but 1 are left"
     )
 
 

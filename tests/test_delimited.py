@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from yaffjit.build.delimited import READ_BYTES, read_delimited, write_delimited
+from yaffjit.build.delimited import read_delimited, write_delimited
+from yaffjit.build.payloads import READ_NBYTES
 from yaffjit.errors import DecodeError
 
-PAYLOADS = [b"", b"a", b"b" * 127, b"c" * 128, b"d" * 300, b"e" * (READ_BYTES + 5), b"", b"f" * 16384]
+PAYLOADS = [b"", b"a", b"b" * 127, b"c" * 128, b"d" * 300, b"e" * (READ_NBYTES + 5), b"", b"f" * 16384]
 
 
 class Trickle(io.BytesIO):
@@ -66,21 +67,20 @@ def test_missing_file_fails_at_once(tmp_path: Path) -> None:
     [
         (
             b"\x01a\x05bcd",
-            "delimited file: the message at byte 2 has 5 bytes, but the file ends after 3 of them",
+            "stream: record 1 at byte 2 claims 5 bytes, but 3 are left",
         ),
-        (b"\x01a\x80", "delimited file: the file ends inside the length at byte 2, after 1 of its bytes"),
+        (b"\x01a\x80", "stream: record 1 at byte 2 is cut: the file ends after 1 byte of its length"),
         (
             b"\x80" * 10 + b"\x01",
-            "delimited file: the length at byte 0 is longer than 10 bytes: is this a length-delimited file?",
+            "stream: record 0 at byte 0 has a length of more than 10 bytes",
         ),
         (
             b"\xff\xff\xff\xff\x0f",
-            "delimited file: the message at byte 0 has 4294967295 bytes, "
-            "but protobuf's limit is 2147483647: is this a length-delimited file?",
+            "stream: record 0 at byte 0 claims 4294967295 bytes, but protobuf's limit is 2147483647",
         ),
         (
             b"\xff\xff\xff\xff\x07ab",
-            "delimited file: the message at byte 0 has 2147483647 bytes, but the file ends after 2 of them",
+            "stream: record 0 at byte 0 claims 2147483647 bytes, but 2 are left",
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_malformed_files(data: bytes, sentence: str) -> None:
 
 
 def test_messages_before_the_fault_are_handed_out() -> None:
-    reader = read_delimited(io.BytesIO(b"\x01a\x02"))
+    reader = iter(read_delimited(io.BytesIO(b"\x01a\x02")))
     assert next(reader) == b"a"
     with pytest.raises(DecodeError):
         next(reader)
@@ -145,7 +145,7 @@ def test_files_that_give_no_bytes(pieces: list[Any], found: str) -> None:
     # A file that has nothing yet isn't at its end.
     with pytest.raises(TypeError) as caught:
         list(read_delimited(Strange(*pieces)))  # type: ignore[arg-type]
-    assert str(caught.value) == f"delimited file: read() must give bytes, not {found}"
+    assert str(caught.value) == f"stream: read() must give bytes, not {found}"
 
 
 def test_messages_that_are_none(tmp_path: Path) -> None:

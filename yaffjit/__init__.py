@@ -25,6 +25,13 @@ _HOMES = {
     "open_index_unchecked": "yaffjit.api",
     "read_delimited": "yaffjit.build.delimited",
     "write_delimited": "yaffjit.build.delimited",
+    "read_tfrecord": "yaffjit.build.readers",
+    "read_length_prefixed": "yaffjit.build.readers",
+    "read_files": "yaffjit.build.readers",
+    "read_field": "yaffjit.build.envelope",
+    "read_arrow": "yaffjit.build.columnar",
+    "read_parquet": "yaffjit.build.columnar",
+    "Payloads": "yaffjit.build.payloads",
     "Records": "yaffjit.rows",
     "Columns": "yaffjit.columns",
     "feature": "yaffjit.mapping",
@@ -62,6 +69,7 @@ __all__ = [
     "JsonError",
     "MessageType",
     "NumberError",
+    "Payloads",
     "Records",
     "RowError",
     "Schema",
@@ -77,7 +85,13 @@ __all__ = [
     "load_schema",
     "open_index",
     "open_index_unchecked",
+    "read_arrow",
     "read_delimited",
+    "read_field",
+    "read_files",
+    "read_length_prefixed",
+    "read_parquet",
+    "read_tfrecord",
     "records",
     "records_unchecked",
     "to_dict",
@@ -95,7 +109,11 @@ if TYPE_CHECKING:
         records,
         records_unchecked,
     )
+    from yaffjit.build.columnar import read_arrow, read_parquet
     from yaffjit.build.delimited import read_delimited, write_delimited
+    from yaffjit.build.envelope import read_field
+    from yaffjit.build.payloads import Payloads
+    from yaffjit.build.readers import read_files, read_length_prefixed, read_tfrecord
     from yaffjit.columns import Columns
     from yaffjit.errors import (
         CompileError,
