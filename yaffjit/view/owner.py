@@ -65,7 +65,17 @@ class Owner:
         handle: what jitted code reads: two native uint64, the address and that of the ``meminfo``.
     """
 
-    __slots__ = ("__weakref__", "_export", "address", "ascending", "data", "handle", "meminfo", "nbytes", "plan")
+    __slots__ = (
+        "__weakref__",
+        "_export",
+        "address",
+        "ascending",
+        "data",
+        "handle",
+        "meminfo",
+        "nbytes",
+        "plan",
+    )
 
     data: Any
     handle: bytes
@@ -88,11 +98,15 @@ class Owner:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         from numba.core.runtime import _nrt_python
 
+        from yaffjit.kernels.ascending import mark
+
         with making:
             try:
                 return object.__getattribute__(self, name)
             except AttributeError:
                 record: int = _nrt_python.meminfo_new(self.address, Held(self._export, self))
+                if self.ascending:
+                    mark(record)
                 self.meminfo = _nrt_python._MemInfo(record)
                 self.handle = struct.pack("=QQ", self.address, record)
             return self.handle if name == "handle" else self.meminfo

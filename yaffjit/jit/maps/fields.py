@@ -37,7 +37,7 @@ def _read_map(
         builder.icmp_unsigned("!=", array, NULL), builder.gep(array, [I64(4)]), NULL
     )
     made.count = _count(builder, array)
-    searchable = are_searchable(builder, pairs_of(typ.entry), made.members, made.count)
+    searchable = are_searchable(builder, pairs_of(typ.entry), made.members, made.count, owner)
     made.searchable = builder.zext(searchable, I8)
     made.owner = owner
     return made._getvalue()

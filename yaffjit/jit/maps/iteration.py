@@ -25,7 +25,7 @@ def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
     made.members = native.members
     made.count = native.count
-    in_order = ascend(builder, pairs_of(typ.entry), native.members, native.count)
+    in_order = ascend(builder, pairs_of(typ.entry), native.members, native.count, native.owner)
     made.in_order = builder.zext(in_order, I8)
     made.owner = native.owner
     made.row = cgutils.alloca_once_value(builder, I64(0))

@@ -221,7 +221,7 @@ class _Len(AbstractTemplate):
 def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     typ = sig.args[0]
     native = _native(context, builder, typ, args[0])
-    return distinct(builder, pairs_of(typ.entry), native.members, native.count)
+    return distinct(builder, pairs_of(typ.entry), native.members, native.count, native.owner)
 
 
 @has_truth(MapType)
