@@ -76,7 +76,7 @@ def find(
             number; or the pointer to code points, their number and their width in bytes.
         frozen: whether the key's bytes don't change while the caller runs.
 
-    A search for a number is opened where it's called: for a few pairs the call would take a fifth of the time.
+    A search for a number is opened where it's called: for a few pairs a call would take a fifth of the time.
     """
 
     def emit(body: Body) -> None:
