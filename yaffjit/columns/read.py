@@ -60,7 +60,7 @@ def columns(
     _check_overlap(given)
     arrays = gathered(records, wanted, by_slot, threads)
     read = {found.column.path: _column(found, arrays) for found in wanted.gathering.columns}
-    return Columns({**read, **given}, len(records), lambda path: _present(records, path, threads))
+    return Columns({**read, **given}, len(records), lambda path: present(records, path, threads))
 
 
 def check_is_text(path: Any) -> None:
@@ -71,7 +71,8 @@ def check_is_text(path: Any) -> None:
         raise TypeError(f'a path must be text, as "stats.ctr", not {type(path).__name__}{several}')
 
 
-def _present(records: Records, path: str, threads: int | None) -> Array:
+def present(records: Records, path: str, threads: int | None = None) -> Array:
+    """Which rows have what a path leads to: bool, of shape (rows,). SchemaError where that can't be asked."""
     check_is_text(path)
     wanted = _paths(records.plan, (), (path,))
     return gathered(records, wanted, {}, threads)[wanted.gathering.presences[0].leaf.values]

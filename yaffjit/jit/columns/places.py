@@ -144,11 +144,19 @@ class Walk:
     Args:
         builder: where code goes; all calls of one walk must be made where its first ones have been run.
         message: the pointer to the message; None of an element that isn't one.
+        owner: of the bytes, which may be marked as having ascending maps only.
         element: the element itself, where steps are about one.
     """
 
-    def __init__(self, builder: ir.IRBuilder, message: ir.Value | None, element: Place | None = None) -> None:
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        message: ir.Value | None,
+        owner: ir.Value,
+        element: Place | None = None,
+    ) -> None:
         self.builder = builder
+        self.owner = owner
         self._messages: dict[tuple[object, ...], ir.Value] = {}
         self._places: dict[tuple[object, ...], Place] = {}
         if message is None and element is not None and element.f.kind == "message":
@@ -193,7 +201,7 @@ class Walk:
         entry = last.mp.child(last.f)
         pairs = pairs_of(entry)
         members, count = first_element(b, array), element_count(b, array)
-        searchable = are_searchable(b, pairs, members, count)
+        searchable = are_searchable(b, pairs, members, count, self.owner)
         pair = find(b, pairs, members, count, searchable, _key(b, entry, last.index))
         return PairPlace(b, entry, entry.fields[1], pair)
 

@@ -42,10 +42,19 @@ class _Pass:
         wanted: what is stored.
         table: the address of the table of the slots' addresses.
         row: the message's.
+        owner: of its bytes.
     """
 
-    def __init__(self, builder: ir.IRBuilder, wanted: Gathering, table: ir.Value, row: ir.Value) -> None:
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        wanted: Gathering,
+        table: ir.Value,
+        row: ir.Value,
+        owner: ir.Value,
+    ) -> None:
         self.builder = builder
+        self.owner = owner
         self.wanted = wanted
         self.table = table
         self.row = row
@@ -111,7 +120,7 @@ class _Pass:
             count = element_count(b, array)
             if f.is_map:
                 pairs = pairs_of(leaf.steps[-1].mp.child(f))
-                count = distinct(b, pairs, first_element(b, array), count)
+                count = distinct(b, pairs, first_element(b, array), count, self.owner)
         else:
             pointer, count = text_of(b, walk.place(leaf.steps))
             if f.kind == "string":
@@ -133,11 +142,13 @@ class _Pass:
         if not step.f.is_map:
             with cgutils.for_range(b, count) as turn:
                 slot = b.gep(first, [b.mul(turn.index, I64(step.f.element_width))], inbounds=True)
-                yield None, Walk(b, None, ElementPlace(b, step.f, first, slot))
+                yield None, Walk(b, None, self.owner, ElementPlace(b, step.f, first, slot))
             return
         entry = step.mp.child(step.f)
         pairs = pairs_of(entry)
-        doubtful = b.not_(ascend(b, pairs, first, count))  # a list that is read as a map may have a key twice
+        doubtful = b.not_(
+            ascend(b, pairs, first, count, self.owner)
+        )  # a list that is read as a map may have a key twice
         with cgutils.for_range(b, count) as turn:
             pair = b.gep(first, [b.mul(turn.index, I64(pairs.width))], inbounds=True)
             again = cgutils.alloca_once_value(b, I1(0))
@@ -146,7 +157,7 @@ class _Pass:
                 b.store(repeats(b, pairs, first, pair), again)
             with b.if_then(b.not_(b.load(again))):
                 key, value = (PairPlace(b, entry, f, pair) for f in entry.fields)
-                yield Walk(b, None, key), Walk(b, None, value)
+                yield Walk(b, None, self.owner, key), Walk(b, None, self.owner, value)
 
     def count(self, loop: Loop, array: ir.Value) -> ir.Value:
         """How many elements are stored."""
@@ -155,7 +166,7 @@ class _Pass:
         count = element_count(b, array)
         if not step.f.is_map:
             return count
-        return distinct(b, pairs_of(step.mp.child(step.f)), first_element(b, array), count)
+        return distinct(b, pairs_of(step.mp.child(step.f)), first_element(b, array), count, self.owner)
 
 
 class _Measure(_Pass):
@@ -163,7 +174,7 @@ class _Measure(_Pass):
 
     def run(self, message: ir.Value) -> None:
         b = self.builder
-        walk = Walk(b, message)
+        walk = Walk(b, message, self.owner)
         following = b.add(self.row, I64(1))
         for leaf in self.wanted.root.leaves:
             if leaf.what == "text":
@@ -204,7 +215,7 @@ class _Fill(_Pass):
 
     def run(self, message: ir.Value) -> None:
         b = self.builder
-        walk = Walk(b, message)
+        walk = Walk(b, message, self.owner)
         for leaf in self.wanted.root.leaves:
             if leaf.what == "text":
                 pointer, nbytes = text_of(b, walk.place(leaf.steps))
@@ -260,10 +271,10 @@ def _make_row(name: str, pass_class: Callable[..., Any], doc: str) -> Any:
             )
 
         def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-            pointer = cgutils.create_struct_proxy(message)(context, builder, args[0]).pointer
+            view = cgutils.create_struct_proxy(message)(context, builder, args[0])
             wanted = gathering(paths.mp, paths.values, paths.presences)
-            run = pass_class(builder, wanted, args[2], args[3])
-            run.run(pointer)
+            run = pass_class(builder, wanted, args[2], args[3], view.owner)
+            run.run(view.pointer)
             return builder.load(run.failed)
 
         return types.int64(message, paths, types.int64, types.int64), codegen

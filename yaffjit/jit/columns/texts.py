@@ -30,14 +30,13 @@ def copy_bytes(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, nbytes
 
 
 def _emit(function: ir.Function) -> None:
-    """A number of bytes between two powers of 2 is copied by two overlapping pieces, or four."""
+    """Two pieces from the begin and two to the end, which overlap: branches that depend on lengths are few."""
     b = ir.IRBuilder(function.append_basic_block())
     target, source, nbytes = function.args
 
     def move(typ: ir.Type, offset: ir.Value) -> None:
         pieces = [b.bitcast(b.gep(pointer, [offset]), typ.as_pointer()) for pointer in (source, target)]
-        loaded = b.load(pieces[0], align=1)
-        b.store(loaded, pieces[1], align=1)
+        b.store(b.load(pieces[0], align=1), pieces[1], align=1)
 
     def move_ends(typ: ir.Type, width: int) -> None:
         move(typ, I64(0))
@@ -45,11 +44,11 @@ def _emit(function: ir.Function) -> None:
         b.ret_void()
 
     with b.if_then(b.icmp_unsigned(">", nbytes, I64(16))):
-        with b.if_then(b.icmp_unsigned("<=", nbytes, I64(32))):
-            move_ends(_WIDE, 16)
         with b.if_then(b.icmp_unsigned("<=", nbytes, I64(_LONGEST_SHORT))):
-            move(_WIDE, I64(16))
-            move(_WIDE, b.sub(nbytes, I64(32)))
+            last = b.sub(nbytes, I64(16))
+            is_two = b.icmp_unsigned("<=", nbytes, I64(32))
+            move(_WIDE, b.select(is_two, last, I64(16)))
+            move(_WIDE, b.select(is_two, I64(0), b.sub(nbytes, I64(32))))
             move_ends(_WIDE, 16)
         memcpy = b.module.declare_intrinsic("llvm.memcpy", [POINTER, POINTER, I64])
         b.call(memcpy, [target, source, nbytes, I1(0)])
