@@ -5,6 +5,7 @@ Threads live for one call only, so that a fork at any moment is safe; starting o
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import os
@@ -19,7 +20,7 @@ STRETCH_SECONDS = 0.01  # of one call of `run_timed`'s work, about
 ALONE_SECONDS = 0.001  # of work before threads are worth their start
 GROWTH = 8  # how much longer than the stretch before one may be, in rows
 
-_CGROUP = Path("/sys/fs/cgroup")
+CONTROL_GROUP = "/sys/fs/cgroup"
 
 
 def run_stretches(work: Work, rows: int, stretch: int, threads: int | None = None) -> None:
@@ -57,21 +58,20 @@ def run_timed(
 
     Args:
         work, rows, threads: see there. Here the first call is of one row.
-        stop: called where Ctrl-C came; it has the calls of ``work`` that run now return early.
-        ready: until it says so, stretches are worked on one after the other.
+        stop: called where Ctrl-C came; it has the calls of ``work`` that run now return early. No call is
+            made in this thread, so that Ctrl-C comes at any time.
+        ready: until it says so, one thread works alone.
     """
     threads = checked_threads(threads)
-    pace = _Pace(threads)
-    begin = 0
-    while begin < rows and (pace.seconds < ALONE_SECONDS or not (ready is None or ready())):
-        count = min(pace.rows, rows - begin)
-        pace.timed(work, begin, begin + count)
-        begin += count
-    if begin < rows:
-        threads = min(threads, math.ceil((rows - begin) / pace.rows_in(ALONE_SECONDS)))
-        run = _Run(lambda begin, end: pace.timed(work, begin, end), begin, rows, pace.next_rows)
-        # Also a single one: this thread has to be free for Ctrl-C.
-        run.on_threads(threads, stop)
+    if rows > 0:
+        pace = _Pace(threads)
+        run = _Run(lambda begin, end: pace.timed(work, begin, end), 0, rows, pace.next_rows)
+
+        def wanted(left: int) -> int:
+            is_worth = pace.seconds >= ALONE_SECONDS and (ready is None or ready())
+            return min(threads, math.ceil(left / pace.rows_in(ALONE_SECONDS))) if is_worth else 1
+
+        run.on_threads(1, stop, wanted)
 
 
 def checked_threads(threads: int | None) -> int:
@@ -112,6 +112,8 @@ class _Pace:
 
     def next_rows(self, left: int) -> int:
         """Less towards the end, so that all threads end at the same time."""
+        if self.seconds < ALONE_SECONDS:
+            return self.rows
         return max(min(self.rows, left // (2 * self._threads)), self.rows // 16, 1)
 
 
@@ -129,18 +131,33 @@ class _Run:
         self._rows = rows
         self._next_rows = next_rows
         self._lock = threading.Lock()
-        self._ended = threading.Event()
+        self._workers: list[threading.Thread] = []
         self._running = 0
+        self._wanted: Callable[[int], int] | None = None
+        self._woken = threading.Event()  # more threads are worth it, or it's over
+        self._ended = threading.Event()
         self._first: tuple[int, BaseException] | None = None
 
-    def on_threads(self, threads: int, stop: Callable[[], None] | None = None) -> None:
-        workers: list[threading.Thread] = []
+    def on_threads(
+        self,
+        threads: int,
+        stop: Callable[[], None] | None = None,
+        wanted: Callable[[int], int] | None = None,
+    ) -> None:
+        """Work until all is done.
+
+        Args:
+            threads: to begin with.
+            stop: see `run_timed`.
+            wanted: how many there should be, where so many rows are left; asked after each stretch until
+                it's more than before.
+        """
+        self._wanted = wanted
         try:
-            self._running = threads
-            for number in range(threads):
-                worker = threading.Thread(target=self._worker, name=f"yaffjit-{number}")
-                worker.start()
-                workers.append(worker)
+            self._start(threads)
+            if wanted is not None:
+                self._woken.wait()
+                self._start(wanted(self._rows - self._begin) - threads)
             self._ended.wait()
         except BaseException:  # Ctrl-C, or there can't be so many threads
             with self._lock:
@@ -149,7 +166,7 @@ class _Run:
                 stop()
             raise
         finally:
-            for worker in workers:
+            for worker in self._workers:
                 worker.join()
         if self._first is not None:
             try:
@@ -157,14 +174,24 @@ class _Run:
             finally:
                 self._first = None  # a cycle, by its traceback
 
+    def _start(self, count: int) -> None:
+        for _ in range(count):
+            worker = threading.Thread(target=self._worker, name=f"yaffjit-{len(self._workers)}")
+            with self._lock:
+                self._running += 1
+            worker.start()
+            self._workers.append(worker)
+
     def _worker(self) -> None:
         while True:
             with self._lock:
-                begin = self._begin
-                if begin >= self._rows:
+                left = self._rows - self._begin
+                if left <= 0:
                     break
-                end = min(self._rows, begin + self._next_rows(self._rows - begin))
-                self._begin = end
+                if self._wanted is not None and not self._woken.is_set() and self._wanted(left) > 1:
+                    self._woken.set()
+                begin = self._begin
+                end = self._begin = min(self._rows, begin + self._next_rows(left))
             try:
                 self._work(begin, end)
             except BaseException as error:
@@ -177,6 +204,7 @@ class _Run:
             self._running -= 1
             if not self._running:
                 self._ended.set()
+                self._woken.set()
 
 
 def cores() -> int:
@@ -185,20 +213,19 @@ def cores() -> int:
         count = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every platform
         count = os.cpu_count() or 1
-    return min(count, _limit() or count)
+    return min(count, _limit(CONTROL_GROUP) or count)
 
 
-def _limit() -> int | None:
-    """Cores that the control group may use, rounded up; None without a limit."""
+@functools.cache
+def _limit(folder: str) -> int | None:
+    """Cores that a control group may use, rounded up; None without a limit. As it was at first."""
+    group = Path(folder)
     try:
-        quota, period = (_CGROUP / "cpu.max").read_text().split()
+        quota, period = (group / "cpu.max").read_text().split()
     except (OSError, ValueError):  # the first version of control groups
         try:
-            quota, period = (
-                (_CGROUP / "cpu" / f"cpu.cfs_{what}_us").read_text() for what in ("quota", "period")
-            )
+            quota = (group / "cpu" / "cpu.cfs_quota_us").read_text().strip()
+            period = (group / "cpu" / "cpu.cfs_period_us").read_text()
         except OSError:
             return None
-    if quota.strip() in ("max", "-1"):
-        return None
-    return max(1, math.ceil(int(quota) / int(period)))
+    return None if quota in ("max", "-1") else max(1, math.ceil(int(quota) / int(period)))
