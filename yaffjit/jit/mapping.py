@@ -218,20 +218,25 @@ def _is_stored(typingctx, table, row, value):  # type: ignore[no-untyped-def]
     return types.boolean(types.int64, types.int64, value), codegen
 
 
-def compile_loop(function: Any, records: types.Type, args: tuple[types.Type, ...]) -> tuple[Loop, Result]:
-    """The loop of a jitted function over records, and what its results become.
+def returned_type(function: Any, records: types.Type, args: tuple[types.Type, ...]) -> types.Type:
+    """The numba type of what a jitted function returns for a row; it's compiled for that."""
+    arguments = (records.iterator_type.yield_type, *args)
+    found: types.Type = (
+        types.Dispatcher(function).get_call_type(cpu_target.typing_context, arguments, {}).return_type
+    )
+    return found
 
-    The loop is called as ``loop(records, args, begin, end, address of the table)``. It returns ``end``, or
-    the row at which it ended early, because it was stopped or because of an array's length.
+
+def compile_loop(function: Any, records: types.Type, args: tuple[types.Type, ...]) -> Loop:
+    """The loop of a jitted function over records.
+
+    It's called as ``loop(records, args, begin, end, address of the table)``. It returns ``end``, or the row
+    at which it ended early, because it was stopped or because of an array's length.
 
     Args:
-        function: a dispatcher, which isn't kept.
+        function: a dispatcher, which isn't kept; `result_of` takes what it returns.
         records, args: types of the records and of what the function takes after the row.
     """
-    row_type = records.iterator_type.yield_type
-    function_type = types.Dispatcher(function)
-    sig = function_type.get_call_type(cpu_target.typing_context, (row_type, *args), {})
-    result = result_of(sig.return_type, function.py_func)
 
     def loop(records, args, begin, end, table):  # type: ignore[no-untyped-def]
         row = begin
@@ -243,8 +248,10 @@ def compile_loop(function: Any, records: types.Type, args: tuple[types.Type, ...
             row += 1
         return end
 
-    dispatcher = njit(loop, nogil=True)
-    return dispatcher.compile((records, types.Tuple(args), types.int64, types.int64, types.int64)), result
+    compiled: Loop = njit(loop, nogil=True).compile(
+        (records, types.Tuple(args), types.int64, types.int64, types.int64)
+    )
+    return compiled
 
 
 @functools.cache

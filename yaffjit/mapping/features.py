@@ -49,9 +49,8 @@ def filter_records(
     columns, make = _columns(records, function, threads, jit, args, progress)
     true = columns[0].truth() if make is None else None
     if true is None:
-        what = "a tuple" if make is not None else f"arrays of {columns[0].values.dtype}"
-        if make is None and columns[0].values.ndim == 1:
-            what = str(columns[0].values.dtype)
+        values = columns[0].values
+        what = "a tuple" if make is not None else f"{'an array of ' * (values.ndim - 1)}{values.dtype}"
         raise TypeError(f"filter asks whether {_name(function)} is true, which {what} isn't: return a bool")
     chosen: Records = records[true]
     return chosen
@@ -124,7 +123,8 @@ class Compiled:
         """
         from numba import typeof
 
-        from yaffjit.jit.mapping import compile_loop
+        from yaffjit.jit.mapping import compile_loop, returned_type
+        from yaffjit.jit.results import result_of
 
         with self._lock:
             dispatcher = self.dispatcher(function)
@@ -133,10 +133,12 @@ class Compiled:
                 key = records._numba_type_, tuple(map(typeof, args))
             except ValueError as error:
                 raise TypeError(f"{error}; {instead} runs it in Python") from None
-            with _hint(instead):
-                found = self._loops.get(key)
-                if found is None:
-                    found = self._loops[key] = compile_loop(dispatcher, *key)
+            found = self._loops.get(key)
+            if found is None:
+                with _hint(instead):
+                    returned = returned_type(dispatcher, *key)
+                result = result_of(returned, dispatcher.py_func)
+                found = self._loops[key] = compile_loop(dispatcher, *key), result
             return found
 
 

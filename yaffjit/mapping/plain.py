@@ -119,7 +119,7 @@ def _kind(value: Any) -> str | None:
 
 def _what(value: Any) -> str:
     name = type(value).__name__
-    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
 
 
 def _made(kind: str | None, present: list[Any], values: list[Any], name: str, member: str) -> Array:
