@@ -107,7 +107,7 @@ def test_help_imports_nothing_heavy() -> None:
     [
         ([], "the following arguments are required: COMMAND"),
         (["sing"], "invalid choice: 'sing'"),
-        (["show", "banners.arrow"], "the following arguments are required: ROW"),
+        (["show", "banners.arrow"], "name the rows, or say --where, and not both"),
         (["show", "banners.arrow", "first"], "argument ROW: not a whole number: 'first'"),
         (["build", "ads.proto", "ads.Banner", "banners.pb"], "required: --output/-o"),
         (["build", "a", "b", "c", "-o", "d", "--layout", "round"], "invalid choice: 'round'"),

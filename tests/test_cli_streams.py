@@ -252,7 +252,7 @@ def test_columns_that_are_not_numbers(capsys: Capture, path: str, what: str) -> 
         (["columns", "odd.arrow", "id", "-o", ""], "argument --output/-o: a path can't be empty"),
         (["columns", "", "id"], "argument INDEX: a path can't be empty"),
         (["show", "", "0"], "argument INDEX: a path can't be empty"),
-        (["verify", ""], "argument FILE: a path can't be empty"),
+        (["verify", ""], "argument PATH: a path can't be empty"),
         (["verify", "x", "--schema", ""], "argument --schema: a path can't be empty"),
         (["build", "", "odd.M", "odd.pb", "-o", "x"], "argument SCHEMA: a path can't be empty"),
         (["build", "odd.proto", "odd.M", "", "-o", "x"], "argument INPUT: a path can't be empty"),
@@ -288,7 +288,9 @@ def test_verify_does_not_wait_for_a_pipe(capsys: Capture, tmp_path: Path, messag
         assert fails(capsys, "verify", str(path), *message) == (
             f"{path} can't be opened: it's {what}, not a regular file"
         )
-    assert fails(capsys, "verify", str(tmp_path), *message) == f"{tmp_path} can't be opened: Is a directory"
+    assert fails(capsys, "verify", str(tmp_path), *message) == (
+        f"{tmp_path} is a folder without manifest.json, so it isn't an index"
+    )
 
 
 def test_messages_may_come_through_a_pipe(tmp_path: Path) -> None:

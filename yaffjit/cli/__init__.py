@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from yaffjit.cli.build import add_build
+from yaffjit.cli.build import add_append, add_build
 from yaffjit.cli.columns import add_columns
 from yaffjit.cli.demo import add_demo
 from yaffjit.cli.layout import add_layout
-from yaffjit.cli.show import add_show
+from yaffjit.cli.show import add_head, add_show
 from yaffjit.cli.verify import add_verify
 from yaffjit.cli.warm import add_warm
 from yaffjit.errors import YaffjitError
@@ -84,7 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_build(commands)
+    add_append(commands)
     add_show(commands)
+    add_head(commands)
     add_columns(commands)
     add_layout(commands)
     add_verify(commands)

@@ -38,6 +38,14 @@ def whole_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"not a whole number: {text!r}") from None
 
 
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    count = whole_number(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return count
+
+
 def refuse_overwriting(output: str, inputs: Sequence[str]) -> None:
     """An output takes the place of its file only once it is whole, but what was read would be gone."""
     for path in inputs:

@@ -1,15 +1,23 @@
-"""`yaffjit show`: records of an index as text."""
+"""`yaffjit show` and `yaffjit head`: records of an index as text."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import yaffjit as yj
-from yaffjit.cli.options import add_command, path_text, whole_number
+from yaffjit.cli.options import add_command, path_text, positive, whole_number
 from yaffjit.errors import YaffjitError
-from yaffjit.terminal import is_printable
+from yaffjit.terminal import complain, is_printable
+
+if TYPE_CHECKING:
+    from yaffjit.index import Index
+
+SHOWN = 10  # matches of --where
+HEAD = 5
 
 
 def add_show(commands: Any) -> None:
@@ -17,30 +25,96 @@ def add_show(commands: Any) -> None:
         commands,
         "show",
         _show,
-        "print one record of an index",
-        "yaffjit show banners.arrow 0\nyaffjit show banners.arrow 12345 --json\n"
-        "yaffjit show banners.arrow -1             the last record",
+        "print records of an index",
+        "yaffjit show banners.arrow 0\nyaffjit show banners.arrow 12345 12346 --json\n"
+        "yaffjit show banners.arrow -1             the last record\n"
+        "yaffjit show banners.arrow --where 'price > 9.5 and title startswith \"Free\"'\n"
+        "yaffjit show banners.arrow --where 'state in [ACTIVE, PAUSED] and present(geo)' --limit 3",
     )
-    parser.add_argument("index", type=path_text, metavar="INDEX", help="an index file")
+    parser.add_argument("index", type=path_text, metavar="INDEX", help="an index: a file or a directory")
     parser.add_argument(
-        "row", metavar="ROW", type=whole_number, help="which record, from 0, or from -1 at the end"
+        "rows", metavar="ROW", nargs="*", type=whole_number, help="a record, from 0, or from -1 at the end"
     )
+    parser.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="the records that match: columns compared (== != < <= > >= in, not in, contains, startswith) "
+        "with numbers, 'text', true, false or names of an enum; present(path); joined by 'and'",
+    )
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=SHOWN,
+        metavar="N",
+        help=f"how many records that match are printed at most (default: {SHOWN})",
+    )
+    _add_json(parser)
+    parser.set_defaults(parser=parser)
+
+
+def add_head(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "head",
+        _head,
+        "print the first records of an index",
+        "yaffjit head banners.arrow\nyaffjit head banners.arrow -n 100 --json",
+    )
+    parser.add_argument("index", type=path_text, metavar="INDEX", help="an index: a file or a directory")
+    parser.add_argument(
+        "--rows", "-n", type=positive, default=HEAD, metavar="N", help=f"how many (default: {HEAD})"
+    )
+    _add_json(parser)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="protobuf's JSON instead of its text format")
 
 
 def _show(parsed: argparse.Namespace) -> None:
-    view = yj.open_index(parsed.index)[parsed.row]
-    try:
-        text = _json(view) if parsed.json else _text_format(view)
-    except (
-        TypeError,
-        ValueError,
-    ) as error:  # protobuf's printers have no errors of their own for all of these
-        fault = " ".join(str(error).split())
-        if not isinstance(error, YaffjitError):
-            fault = f"it can't be printed as {'JSON' if parsed.json else 'text'}: {fault}"
-        raise YaffjitError(f"row {parsed.row}: {fault}") from error
-    print(text, end="")
+    if (parsed.where is None) == (not parsed.rows):
+        parsed.parser.error("name the rows, or say --where, and not both")
+    if parsed.where is None:
+        _print(_opened(parsed.index), parsed.rows, parsed.json, titled=len(parsed.rows) > 1)
+        return
+    from yaffjit.cli.matches import Where
+    from yaffjit.cli.where import parse_where
+
+    conditions = parse_where(parsed.where)
+    index = _opened(parsed.index)
+    rows = Where(index.plan, conditions).rows(index)
+    _print(index, itertools.islice(rows, parsed.limit), parsed.json, titled=True)
+    if next(rows, None) is not None:
+        complain(f"more records match than the {parsed.limit} that --limit allows")
+
+
+def _head(parsed: argparse.Namespace) -> None:
+    index = _opened(parsed.index)
+    _print(index, range(min(parsed.rows, len(index))), parsed.json, titled=True)
+
+
+def _opened(path: str) -> Index:
+    """What is printed is checked, what isn't needn't be."""
+    return yj.open_index(path, verify="batch")
+
+
+def _print(index: Index, rows: Iterable[int], as_json: bool, titled: bool) -> None:
+    """Print rows, in protobuf's text format each after a comment that says which it is."""
+    for row in rows:
+        view = index[row]
+        try:
+            text = _json(view) if as_json else _text_format(view)
+        except (
+            TypeError,
+            ValueError,
+        ) as error:  # protobuf's printers have no errors of their own for all of these
+            fault = " ".join(str(error).split())
+            if not isinstance(error, YaffjitError):
+                fault = f"it can't be printed as {'JSON' if as_json else 'text'}: {fault}"
+            raise YaffjitError(f"row {row}: {fault}") from error
+        if titled and not as_json:
+            print(f"# row {row}")
+        print(text, end="")
 
 
 def _json(view: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import yaffjit as yj
@@ -17,32 +18,43 @@ def add_verify(commands: Any) -> None:
         commands,
         "verify",
         _verify,
-        "check an index file, or a file that holds one YaFF message",
-        "yaffjit verify banners.arrow\nyaffjit verify banner.yaff --schema ads.proto --message ads.Banner",
+        "check an index, or a file that holds one YaFF message",
+        "yaffjit verify banners.arrow\nyaffjit verify banners --progress             a directory of parts\n"
+        "yaffjit verify banner.yaff --schema ads.proto --message ads.Banner",
     )
     parser.add_argument(
-        "file", type=path_text, metavar="FILE", help="an index file, or the bytes of one message"
+        "path", type=path_text, metavar="PATH", help="an index, or a file with the bytes of one message"
     )
     parser.add_argument("--schema", type=path_text, metavar="SCHEMA", help="for a single message: its schema")
     parser.add_argument("--message", metavar="MESSAGE", help="for a single message: full name of its type")
+    parser.add_argument(
+        "--progress", action="store_true", help="a bar on standard error, even if it's no terminal"
+    )
     add_schema_options(parser)
 
 
 def _verify(parsed: argparse.Namespace) -> None:
-    from yaffjit.index.files import open_regular
-
-    with open_regular(parsed.file) as file:
-        is_index = file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
-        if not is_index:
-            if parsed.schema is None or parsed.message is None:
-                raise IndexFileError(
-                    f"{parsed.file} isn't an index file; if it holds one message, give --schema and --message"
-                )
-            file.seek(0)
-            buf = file.read()
-    if is_index:
-        index = yj.open_index(parsed.file)
-        print(f"{parsed.file}: {len(index):,} {index.message_type.full_name} messages, all well-formed")
+    buf = None if os.path.isdir(parsed.path) else _message_bytes(parsed)
+    if buf is None:
+        index = yj.open_index(parsed.path, progress=True if parsed.progress else None)
+        parts = f" in {len(index.parts)} parts" if len(index.parts) > 1 else ""
+        name = index.message_type.full_name
+        print(f"{parsed.path}: {len(index):,} {name} messages{parts}, all well-formed")
         return
     load_schema(parsed)[parsed.message].verify(buf)
-    print(f"{parsed.file}: a well-formed {parsed.message} of {len(buf):,} bytes")
+    print(f"{parsed.path}: a well-formed {parsed.message} of {len(buf):,} bytes")
+
+
+def _message_bytes(parsed: argparse.Namespace) -> bytes | None:
+    """The bytes of a file that isn't an index."""
+    from yaffjit.index.files import open_regular
+
+    with open_regular(parsed.path) as file:
+        if file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
+            return None
+        if parsed.schema is None or parsed.message is None:
+            raise IndexFileError(
+                f"{parsed.path} isn't an index file; if it holds one message, give --schema and --message"
+            )
+        file.seek(0)
+        return file.read()

@@ -101,7 +101,7 @@ def _given(out: Any, paths: tuple[str, ...]) -> dict[str, Array]:
     for path in out:
         if path not in paths:
             raise ValueError(f"out has an array for {path!r}, which isn't among the columns {list(paths)}")
-    return {path: out[path] for path in paths if path in out}
+    return dict(out)
 
 
 def _check_out(path: str, array: Any, rows: int, found: Found) -> None:
