@@ -23,10 +23,11 @@ from yaffjit.jit.getters import PathType
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.maps import MapPartType, MapType
 from yaffjit.jit.maps.type import MapIteratorType
-from yaffjit.jit.paths import Paths
+from yaffjit.jit.message_types import MessageTypeType
+from yaffjit.jit.columns.paths import Paths
 from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
 from yaffjit.jit.text.type import bytes_type, text_type
-from yaffjit.jit.types import OneofType, RecordsIteratorType
+from yaffjit.jit.types import OneofType, RecordsIteratorType, message_type
 from yaffjit.kernels import sources
 
 REPOSITORY = Path(__file__).parents[1]
@@ -39,7 +40,7 @@ import sys
 import numba
 
 import yaffjit
-from yaffjit.jit.gather import gather
+from yaffjit.jit.columns.loops import measure
 
 
 @numba.njit(cache=True)
@@ -101,10 +102,10 @@ for path in sys.argv[1:]:
     except IndexError as error:
         results[-1].append(str(error))
 if os.environ["OURS"]:
-    from yaffjit.kernels.verify import _check_rows, _compiled
+    from yaffjit.kernels.verify import ROWS_SIGNATURE, _check_rows, _compiled
 
-    check = _compiled(_check_rows, numba.int64(*[numba.int64] * 6), nogil=True)
-    FUNCTIONS = features, last_digit, shouts, gather, check
+    check = _compiled(_check_rows, ROWS_SIGNATURE, nogil=True)
+    FUNCTIONS = features, last_digit, shouts, measure, check
 hits = [sum(f.stats.cache_hits.values()) for f in FUNCTIONS]
 misses = [sum(f.stats.cache_misses.values()) for f in FUNCTIONS]
 print(json.dumps([results, hits, misses]))
@@ -195,13 +196,13 @@ import sys
 
 import yaffjit
 from yaffjit.codec.verify import _loaded
-from yaffjit.jit.gather import gather
+from yaffjit.jit.columns.loops import measure
 
 _loaded.load()
 message_type = yaffjit.load_schema(sys.argv[1])["cached.M"]
 buffer = message_type.encode({"first": 7, "title": "t"})
 columns = yaffjit.records(message_type, [buffer]).columns("first")
-print(message_type.getter("title")(buffer, 0), columns["first"], gather.stats.cache_path)
+print(message_type.getter("title")(buffer, 0), columns["first"], measure.stats.cache_path)
 """
 
 
@@ -299,6 +300,11 @@ def all_types() -> list[Any]:
         MapType(mp, "pairs"),
         MapPartType(mp, "pairs", "items"),
         MapIteratorType(mp, "pairs", "keys"),
+        MessageTypeType(mp),
+        message_type(mp).as_owned(),
+        RepeatedType(mp, "many", True, owned=True),
+        MapIteratorType(mp, "pairs", "keys", owned=True),
+        text_type.as_owned(),
         uint64_exact,
         text_type,
         bytes_type,

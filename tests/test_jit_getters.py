@@ -547,7 +547,8 @@ def test_value_of_every_sort_of_path(all_type: yaffjit.MessageType, path: str, e
     try:
         expected = expect(all_type.message_class())
     except IndexError:
-        with pytest.raises(IndexError, match=r"^\w+\[-?\d+\]: list index out of range$"):
+        named = r"^list index out of range: \w+\[-?\d+\] of 0 elements$"
+        with pytest.raises(IndexError, match=named):
             get(empty, 0)
     else:
         assert_same(get(empty, 0), expected)

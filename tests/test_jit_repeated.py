@@ -16,7 +16,7 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 import yaffjit
-from yaffjit.errors import CompileAttributeError, CompileError, EscapeError
+from yaffjit.errors import CompileAttributeError, CompileError, ElementError, EscapeError
 from yaffjit.view import View
 from yaffjit.view.repeated import Repeated
 
@@ -53,7 +53,9 @@ def plain(value: Any) -> Any:
 def outcome(function: Any, *args: Any) -> Any:
     try:
         return plain(function(*args))
-    except (IndexError, ValueError, OverflowError) as error:
+    except IndexError as error:  # protobuf's words come first
+        return IndexError, str(error).partition(":")[0]
+    except (ValueError, OverflowError) as error:
         return type(error), str(error)
 
 
@@ -160,6 +162,22 @@ def test_exact_unsigned_indices() -> None:
     for index in (2, 2**63, 2**64 - 1):
         with pytest.raises(IndexError):
             read(view(strings=["a", "b"], uint64s=[index]))
+
+
+def test_an_index_error_names_the_field_the_index_and_the_length() -> None:
+    def last(v: Any, i: int) -> Any:
+        return v.strings[i]
+
+    given = view(strings=["a", "b"])
+    for read in (last, numba.njit(last)):
+        for index in (2, -3):
+            with pytest.raises(ElementError) as raised:
+                read(given, index)
+            assert str(raised.value) == f"list index out of range: strings[{index}] of 2 elements"
+            assert (raised.value.name, raised.value.index, raised.value.count) == ("strings", index, 2)
+    for read in (lambda v: v.strings[1:][1], numba.njit(lambda v: v.strings[1:][1])):  # lists
+        with pytest.raises(IndexError, match=r"^list index out of range$"):
+            read(given)
 
 
 def test_slices() -> None:

@@ -14,6 +14,7 @@ import pytest
 from vectors import TESTS
 
 import yaffjit as yj
+from yaffjit.errors import ElementError
 
 VALUES: dict[str, list[Any]] = {
     "b": [True, False, True],
@@ -99,9 +100,19 @@ def test_indices_raise_what_protobuf_raises(arrays: tuple[Any, Any], index: Any)
     for name in ("i32", "raw", "pairs", "banners"):
         with pytest.raises((IndexError, TypeError)) as expected:
             getattr(message, name)[index]
+        held = getattr(view, name)
         with pytest.raises(type(expected.value)) as raised:
-            getattr(view, name)[index]
-        assert str(raised.value) == str(expected.value)
+            held[index]
+        place = f": {name}[{index}] of {len(held)} elements" if isinstance(index, int) else ""
+        assert str(raised.value) == str(expected.value) + place
+
+
+def test_an_index_error_counts_one_element() -> None:
+    arrays = message_type("Arrays")
+    with pytest.raises(ElementError) as raised:
+        arrays.view(arrays.encode({"i32": [5]})).i32[1]
+    assert str(raised.value) == "list index out of range: i32[1] of 1 element"
+    assert (raised.value.name, raised.value.index, raised.value.count) == ("i32", 1, 1)
 
 
 @pytest.mark.parametrize("name", ["pairs", "banners"])

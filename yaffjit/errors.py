@@ -103,6 +103,19 @@ class RowError(YaffjitError, IndexError):
         self.count = count
 
 
+class ElementError(YaffjitError, IndexError):
+    """An index isn't within a repeated field; ``index`` as it was asked for, ``count`` elements there are."""
+
+    def __init__(self, name: str, index: int, count: int) -> None:
+        Exception.__init__(self, name, index, count)
+        elements = "element" if count == 1 else "elements"
+        self.text = f"list index out of range: {name}[{index}] of {count} {elements}"
+        self.position = None
+        self.name = name
+        self.index = index
+        self.count = count
+
+
 class _NumberError(YaffjitError):
     def __init__(self, text: str, number: float) -> None:
         Exception.__init__(self, text, number)

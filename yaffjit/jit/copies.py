@@ -21,6 +21,7 @@ from yaffjit.jit.attributes import widen
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I1, I8, I32, I64, NULL, POINTER, Body, call_outlined
 from yaffjit.jit.maps.search import find, pairs_of
+from yaffjit.jit.repeated.access import raise_element_error
 from yaffjit.jit.text.decode import make_bytes, make_string
 from yaffjit.jit.text.type import bytes_type, constant_bytes, numba_bytes, text_at, text_type
 from yaffjit.jit.types import value_type
@@ -187,22 +188,23 @@ class Reader:
 
     def _element(self, step: Step, message: ir.Value, raises: bool) -> tuple[ir.Value, ir.Value, ir.Value]:
         """As `_locate`; raises IndexError where the index is out of range, if asked to."""
-        first, index, within = self._locate(step, message)
+        first, index, within, count = self._locate(step, message)
         if raises:
             with cgutils.if_unlikely(self.builder, self.builder.not_(within)):
-                self.context.call_conv.return_user_exc(
-                    self.builder, IndexError, (f"{step.f.name}[{step.index}]: list index out of range",)
-                )
+                asked = I64(step.index)
+                raise_element_error(self.context, self.builder, step.f.name, asked, count)
         return first, index, within
 
-    def _locate(self, step: Step, message: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """The pointer to an array's first element, the index from there, whether it's within (an i1)."""
+    def _locate(self, step: Step, message: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:
+        """The pointer to an array's first element, the index from there, whether it's within (an i1), the
+        number of elements.
+        """
         b = self.builder
         array = yaff.reference(b, step.mp, step.f, message, frozen=False)
         count = self._count(array)
         assert step.index is not None and not isinstance(step.index, str)
         index = I64(step.index) if step.index >= 0 else b.add(count, I64(step.index))
-        return self._after(array, I64(_COUNT_WIDTH)), index, b.icmp_unsigned("<", index, count)
+        return self._after(array, I64(_COUNT_WIDTH)), index, b.icmp_unsigned("<", index, count), count
 
     def _pair(self, step: Step, message: ir.Value) -> ir.Value:
         """The pointer to the pair of a map that has the step's key, or null."""

@@ -55,6 +55,8 @@ _NAMES_OF_ITERATORS = {
 # They live on the stack, or numba boxes what's in them one by one, so each part is judged alone.
 _ON_THE_STACK = (
     types.BaseTuple,
+    types.Pair,
+    types.UniTupleIter,
     types.Optional,
     types.UnionType,
     types.List,

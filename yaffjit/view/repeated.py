@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.codec.locate import read_u32
+from yaffjit.errors import ElementError
 from yaffjit.plan.model import SCALAR_CODE, SCALAR_WIDTH, FieldPlan
 from yaffjit.view.fields import read_bytes, read_text
 
@@ -29,10 +30,11 @@ REPR_TEXT = 400
 class Repeated(Sequence[Any]):
     """A repeated field: indexed, sliced (into lists), compared and searched as protobuf's containers are."""
 
-    __slots__ = ("_count", "_data", "_start")
+    __slots__ = ("_count", "_data", "_name", "_start")
     _data: Data
     _start: int  # of the first element, absolute
     _count: int
+    _name: str  # of the field
 
     def _item(self, index: int) -> Any:
         """The element at ``index``, which is in range."""
@@ -51,7 +53,7 @@ class Repeated(Sequence[Any]):
         if at < 0:
             at += self._count
         if not 0 <= at < self._count:
-            raise IndexError("list index out of range")
+            raise ElementError(self._name, operator.index(index), self._count)
         return self._item(at)
 
     def __iter__(self) -> Iterator[Any]:
@@ -125,10 +127,11 @@ class RepeatedScalars(Repeated):
     __slots__ = ("_kind",)
     _kind: str
 
-    def __init__(self, data: Data, start: int, count: int, kind: str) -> None:
+    def __init__(self, data: Data, start: int, count: int, name: str, kind: str) -> None:
         self._data = data
         self._start = start
         self._count = count
+        self._name = name
         self._kind = kind
 
     def _item(self, index: int) -> Any:
@@ -184,10 +187,13 @@ class RepeatedText(Repeated):
     __slots__ = ("_read",)
     _read: Callable[[Data, int], Any]
 
-    def __init__(self, data: Data, start: int, count: int, read: Callable[[Data, int], Any]) -> None:
+    def __init__(
+        self, data: Data, start: int, count: int, name: str, read: Callable[[Data, int], Any]
+    ) -> None:
         self._data = data
         self._start = start
         self._count = count
+        self._name = name
         self._read = read
 
     def _item(self, index: int) -> Any:
@@ -203,11 +209,19 @@ class RepeatedMessages(Repeated):
     _width: int  # bytes of an inlined element, 0 where the array holds offsets
 
     def __init__(
-        self, data: Data, start: int, count: int, element: type[View], width: int, owner: Any
+        self,
+        data: Data,
+        start: int,
+        count: int,
+        name: str,
+        element: type[View],
+        width: int,
+        owner: Any,
     ) -> None:
         self._data = data
         self._start = start
         self._count = count
+        self._name = name
         self._element = element
         self._width = width
         self._owner = owner
@@ -229,23 +243,23 @@ _DTYPES = {kind: "?" if code == "?" else f"<{code}" for kind, code in SCALAR_COD
 
 def make_repeated(f: FieldPlan, element: Callable[[], type[View]]) -> MakeRepeated:
     """A function that makes the value of a repeated field; ``element`` gives the class of its messages."""
-    kind = f.kind
+    kind, name = f.kind, f.name
     if kind == "message":
         width = f.element_width if f.inlined else 0
 
         def messages(data: Data, at: int, owner: Any) -> Repeated:
-            return RepeatedMessages(data, at + 4, read_u32(data, at)[0], element(), width, owner)
+            return RepeatedMessages(data, at + 4, read_u32(data, at)[0], name, element(), width, owner)
 
         return messages
     if kind in ("string", "bytes"):
         read = read_text if kind == "string" else read_bytes
 
         def texts(data: Data, at: int, owner: Any) -> Repeated:
-            return RepeatedText(data, at + 4, read_u32(data, at)[0], read)
+            return RepeatedText(data, at + 4, read_u32(data, at)[0], name, read)
 
         return texts
 
     def scalars(data: Data, at: int, owner: Any) -> Repeated:
-        return RepeatedScalars(data, at + 4, read_u32(data, at)[0], kind)
+        return RepeatedScalars(data, at + 4, read_u32(data, at)[0], name, kind)
 
     return scalars

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
-from numba.core.imputils import RefType, iternext_impl, lower_builtin
+from numba.core.imputils import RefType, impl_ret_borrowed, iternext_impl, lower_builtin
 from numba.core.typing.templates import Signature
 from numba.extending import overload
 
@@ -25,11 +25,11 @@ def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
     made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
     made.members = native.members
     made.count = native.count
-    in_order = ascend(builder, pairs_of(typ.entry), native.members, native.count, native.owner)
+    in_order = ascend(builder, pairs_of(typ.entry), native.members, native.count, native.owner, not typ.owned)
     made.in_order = builder.zext(in_order, I8)
     made.owner = native.owner
     made.row = cgutils.alloca_once_value(builder, I64(0))
-    return made._getvalue()
+    return impl_ret_borrowed(context, builder, sig.return_type, made._getvalue())
 
 
 @lower_builtin("iternext", MapIteratorType)
@@ -75,7 +75,8 @@ def _skip_repeated(builder: ir.IRBuilder, typ: MapIteratorType, native: Any) -> 
     builder.cbranch(builder.icmp_signed("<", row, native.count), look, done)
     builder.position_at_end(look)
     pair = _pair_at(builder, typ, native, row)
-    builder.cbranch(repeats(builder, pairs_of(typ.entry), native.members, pair), skip, done)
+    again = repeats(builder, pairs_of(typ.entry), native.members, pair, not typ.owned)
+    builder.cbranch(again, skip, done)
     builder.position_at_end(skip)
     builder.store(builder.add(row, I64(1)), native.row)
     builder.branch(head)

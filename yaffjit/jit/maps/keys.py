@@ -16,6 +16,7 @@ from yaffjit.jit.maps.search import find, pairs_of
 from yaffjit.jit.maps.type import MapType
 from yaffjit.jit.records import call_jitted
 from yaffjit.jit.refusals import shown
+from yaffjit.jit.text.rules import are_frozen
 from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, constant_text, text_type
 
 _BOOLEANS = (types.Boolean, types.BooleanLiteral)
@@ -74,6 +75,7 @@ def find_pair(
     searchable = builder.icmp_unsigned("!=", native.searchable, I8(0))
 
     def search(key: list[ir.Value], frozen: bool = True) -> ir.Value:
+        frozen = frozen and not typ.owned
         return find(builder, pairs, native.members, native.count, searchable, key, frozen)
 
     kind = typ.key_field.kind
@@ -96,7 +98,7 @@ def _find_text(
         given, value = text_type, constant_text(context, builder, text_type, given.literal_value)
     if isinstance(given, (TextType, BytesType)):
         text = cgutils.create_struct_proxy(given)(context, builder, value)
-        return search([text.pointer, text.nbytes])
+        return search([text.pointer, text.nbytes], are_frozen([given]))
     if isinstance(given, types.Bytes):
         array = context.make_array(given)(context, builder, value)
         return search([array.data, array.nitems], frozen=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.imputils import impl_ret_new_ref, lower_builtin
+from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref, lower_builtin
 from numba.core.typing.templates import (
     AbstractTemplate,
     AttributeTemplate,
@@ -28,6 +28,7 @@ from yaffjit.jit.maps.search import distinct, pairs_of
 from yaffjit.jit.maps.type import PARTS, MapPartType, MapType
 from yaffjit.jit.refusals import Method, refusal, refused_call, shown
 from yaffjit.jit.text.keep import kept_type
+from yaffjit.jit.text.type import TextLikeType
 from yaffjit.jit.truth import has_truth
 
 
@@ -59,7 +60,8 @@ def _get_item(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
     typ, given = sig.args
     native = _native(context, builder, typ, args[0])
     pair = find_pair(context, builder, typ, native, given, args[1])
-    return read_value(context, builder, typ, pair, native.owner)
+    value = read_value(context, builder, typ, pair, native.owner)
+    return impl_ret_borrowed(context, builder, sig.return_type, value)
 
 
 @infer_global(operator.contains)
@@ -143,7 +145,7 @@ class _Part(AbstractTemplate):
         if args or kws:
             raise refusal(CompileTypeError, f"{self.part}() of a map takes no arguments")
         typ: MapType = self.this
-        return signature(MapPartType(typ.mp, typ.f.name, self.part), recvr=typ)
+        return signature(MapPartType(typ.mp, typ.f.name, self.part, typ.owned), recvr=typ)
 
 
 def _get_signature(key, default=None):  # type: ignore[no-untyped-def]
@@ -187,7 +189,10 @@ def _get(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Valu
     with builder.if_else(builder.icmp_unsigned("!=", pair, NULL)) as (some, none):
         with some:  # a cast to a string of numba's makes a new one
             value = read_value(context, builder, typ, pair, native.owner)
-            builder.store(context.cast(builder, value, typ.value_type, result), found)
+            value = context.cast(builder, value, typ.value_type, result)
+            if not (isinstance(typ.value_type, TextLikeType) and kept_type(result) is result):
+                context.nrt.incref(builder, result, value)
+            builder.store(value, found)
         with none:
             default = context.get_dummy_value() if len(args) == 2 else args[2]
             default_type = types.none if len(args) == 2 else given_types[2]
@@ -200,7 +205,8 @@ def _get(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Valu
 def _lower_part(method: Any) -> None:
     @lower_builtin(method.key, MapType)
     def part(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-        return args[0]  # their native form is the map's
+        # their native form is the map's
+        return impl_ret_borrowed(context, builder, sig.return_type, args[0])
 
 
 for _method in _PARTS.values():
@@ -221,7 +227,7 @@ class _Len(AbstractTemplate):
 def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     typ = sig.args[0]
     native = _native(context, builder, typ, args[0])
-    return distinct(builder, pairs_of(typ.entry), native.members, native.count, native.owner)
+    return distinct(builder, pairs_of(typ.entry), native.members, native.count, native.owner, not typ.owned)
 
 
 @has_truth(MapType)

@@ -74,7 +74,7 @@ def find(
     Args:
         key: an integer as it is stored, a bool as an i8 that is 0 or 1; the pointer to UTF-8 bytes and their
             number; or the pointer to code points, their number and their width in bytes.
-        frozen: whether the key's bytes don't change while the caller runs.
+        frozen: whether neither the pairs nor the key's bytes change while the caller runs.
 
     A search for a number is opened where it's called: for a few pairs a call would take a fifth of the time.
     """
@@ -95,17 +95,27 @@ def find(
 
 
 def are_searchable(
-    builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Value, owner: ir.Value
+    builder: ir.IRBuilder,
+    pairs: Pairs,
+    members: ir.Value,
+    count: ir.Value,
+    owner: ir.Value,
+    frozen: bool = True,
 ) -> ir.Value:
     """Whether pairs are so many that they are searched by halving, and ascend."""
-    return _ascend_above(FEW, I1(0), builder, pairs, members, count, owner)
+    return _ascend_above(FEW, I1(0), builder, pairs, members, count, owner, frozen)
 
 
 def ascend(
-    builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Value, owner: ir.Value
+    builder: ir.IRBuilder,
+    pairs: Pairs,
+    members: ir.Value,
+    count: ir.Value,
+    owner: ir.Value,
+    frozen: bool = True,
 ) -> ir.Value:
     """Whether keys strictly ascend, hence differ."""
-    return _ascend_above(1, I1(1), builder, pairs, members, count, owner)
+    return _ascend_above(1, I1(1), builder, pairs, members, count, owner, frozen)
 
 
 def _ascend_above(
@@ -116,26 +126,29 @@ def _ascend_above(
     members: ir.Value,
     count: ir.Value,
     owner: ir.Value,
+    frozen: bool,
 ) -> ir.Value:
     """Whether keys strictly ascend where there are more pairs than a limit.
 
     Args:
         owner: of the bytes, numba's record; it may only be null where there are no pairs.
+        frozen: the pairs don't change while the caller runs. Of others no mark tells.
     """
 
     def emit(body: Body) -> None:
         b = body.builder
         members, count, owner = body.args
         body.return_unless(b.icmp_unsigned(">", count, I64(limit)), otherwise)
-        marked = b.icmp_unsigned("==", body.load(owner, SIZE_OFFSET, I64), I64(MARK))
-        body.return_unless(b.not_(marked), I1(1))
-        b.ret(_look(b, pairs, members, count))
+        if frozen:
+            marked = b.icmp_unsigned("==", body.load(owner, SIZE_OFFSET, I64), I64(MARK))
+            body.return_unless(b.not_(marked), I1(1))
+        b.ret(_look(b, pairs, members, count, frozen))
 
     args = [members, count, owner]
-    return call_outlined(builder, "map_ascend", (pairs, limit, MARK), I1, args, emit, True)
+    return call_outlined(builder, "map_ascend", (pairs, limit, MARK), I1, args, emit, frozen)
 
 
-def _look(builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Value) -> ir.Value:
+def _look(builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Value, frozen: bool) -> ir.Value:
     """As `ascend`, by a look at all pairs."""
 
     def emit(body: Body) -> None:
@@ -147,24 +160,31 @@ def _look(builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Valu
             body.return_unless(_less(body, pairs, before, key), I1(0))
         body.builder.ret(I1(1))
 
-    return call_outlined(builder, "map_look", pairs, I1, [members, count], emit, True, inline=False)
+    return call_outlined(builder, "map_look", pairs, I1, [members, count], emit, frozen, inline=False)
 
 
 def distinct(
-    builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Value, owner: ir.Value
+    builder: ir.IRBuilder,
+    pairs: Pairs,
+    members: ir.Value,
+    count: ir.Value,
+    owner: ir.Value,
+    frozen: bool = True,
 ) -> ir.Value:
     """The number of different keys."""
 
     def emit(body: Body) -> None:
         b = body.builder
         members, count, owner = body.args
-        body.return_unless(b.not_(ascend(b, pairs, members, count, owner)), count)
-        b.ret(_distinct(b, pairs, members, count))
+        body.return_unless(b.not_(ascend(b, pairs, members, count, owner, frozen)), count)
+        b.ret(_distinct(b, pairs, members, count, frozen))
 
-    return call_outlined(builder, "map_len", pairs, I64, [members, count, owner], emit, True)
+    return call_outlined(builder, "map_len", pairs, I64, [members, count, owner], emit, frozen)
 
 
-def _distinct(builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Value) -> ir.Value:
+def _distinct(
+    builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.Value, frozen: bool
+) -> ir.Value:
     """As `distinct`, of pairs that don't ascend."""
 
     def emit(body: Body) -> None:
@@ -173,14 +193,16 @@ def _distinct(builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, count: ir.
         repeated = b.alloca(I64)
         b.store(I64(0), repeated)
         with _each_pair(body, pairs, members, _end(body, pairs, members, count)) as pair:
-            one = b.zext(repeats(b, pairs, members, pair), I64)
+            one = b.zext(repeats(b, pairs, members, pair, frozen), I64)
             b.store(b.add(b.load(repeated), one), repeated)
         b.ret(b.sub(count, b.load(repeated)))
 
-    return call_outlined(builder, "map_distinct", pairs, I64, [members, count], emit, True, inline=False)
+    return call_outlined(builder, "map_distinct", pairs, I64, [members, count], emit, frozen, inline=False)
 
 
-def repeats(builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, pair: ir.Value) -> ir.Value:
+def repeats(
+    builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, pair: ir.Value, frozen: bool = True
+) -> ir.Value:
     """Whether an earlier pair has the key of the pair at a pointer."""
 
     def emit(body: Body) -> None:
@@ -192,7 +214,7 @@ def repeats(builder: ir.IRBuilder, pairs: Pairs, members: ir.Value, pair: ir.Val
             body.return_unless(b.not_(same), I1(1))
         b.ret(I1(0))
 
-    return call_outlined(builder, "map_repeats", pairs, I1, [members, pair], emit, True, inline=False)
+    return call_outlined(builder, "map_repeats", pairs, I1, [members, pair], emit, frozen, inline=False)
 
 
 # ---- parts of their bodies ----

@@ -6,9 +6,10 @@ from typing import Any
 
 from numba.core import types
 from numba.core.datamodel import models, register_default
+from numba.core.imputils import lower_cast
 
 from yaffjit.jit.keys import PlanType
-from yaffjit.jit.types import BorrowedType, value_type
+from yaffjit.jit.types import BorrowedType, like, owner_type, value_type
 from yaffjit.plan.model import FieldPlan, MessagePlan
 
 PARTS = ("keys", "values", "items")
@@ -20,7 +21,7 @@ class _OfMap(BorrowedType, PlanType):
     Args:
         mp: the message that has the field.
         name: of the field.
-        details: what else tells types of one class apart.
+        details: what else tells types of one class apart; the last is whether it counts its owner.
     """
 
     by_position = False
@@ -31,14 +32,18 @@ class _OfMap(BorrowedType, PlanType):
         # The pairs are fixed messages of a key and a value.
         self.entry = mp.child(self.f)
         self.key_field, self.value_field = self.entry.fields
+        self.owned = details[-1]
+
+    def as_owned(self) -> types.Type:
+        return type(self)(self.mp, self.f.name, *self.details[1:-1], True)
 
     @property
     def key_type(self) -> Any:
-        return value_type(self.entry, self.key_field)
+        return like(self, value_type(self.entry, self.key_field))
 
     @property
     def value_type(self) -> Any:
-        return value_type(self.entry, self.value_field)
+        return like(self, value_type(self.entry, self.value_field))
 
     @property
     def field_name(self) -> str:
@@ -54,12 +59,12 @@ class MapType(_OfMap, types.IterableType):
     instead = "keep the values that you need instead"
     part = "keys"
 
-    def __init__(self, mp: MessagePlan, name: str) -> None:
-        super().__init__(mp, name)
+    def __init__(self, mp: MessagePlan, name: str, owned: bool = False) -> None:
+        super().__init__(mp, name, owned)
 
     @property
     def iterator_type(self) -> MapIteratorType:
-        return MapIteratorType(self.mp, self.f.name, self.part)
+        return MapIteratorType(self.mp, self.f.name, self.part, self.owned)
 
 
 class MapPartType(_OfMap, types.IterableType):
@@ -69,13 +74,13 @@ class MapPartType(_OfMap, types.IterableType):
     what = "a part of a map"
     instead = "keep the values that you need, in a list, instead"
 
-    def __init__(self, mp: MessagePlan, name: str, part: str) -> None:
-        super().__init__(mp, name, part)
+    def __init__(self, mp: MessagePlan, name: str, part: str, owned: bool = False) -> None:
+        super().__init__(mp, name, part, owned)
         self.part = part
 
     @property
     def iterator_type(self) -> MapIteratorType:
-        return MapIteratorType(self.mp, self.f.name, self.part)
+        return MapIteratorType(self.mp, self.f.name, self.part, self.owned)
 
 
 class MapIteratorType(_OfMap, types.IteratorType):
@@ -83,8 +88,8 @@ class MapIteratorType(_OfMap, types.IteratorType):
     what = "an iterator over a map"
     instead = "keep the key instead"
 
-    def __init__(self, mp: MessagePlan, name: str, part: str) -> None:
-        super().__init__(mp, name, part)
+    def __init__(self, mp: MessagePlan, name: str, part: str, owned: bool = False) -> None:
+        super().__init__(mp, name, part, owned)
         self.part = part
 
     @property
@@ -97,30 +102,31 @@ class MapIteratorType(_OfMap, types.IteratorType):
 
 # members: the first pair, null if the map is absent. searchable: pairs are so many that they are searched by
 # halving, and strictly ascending, as that needs. (numba's parallel loops don't take a boolean in a struct.)
-_MEMBERS = [
-    ("members", types.voidptr),
-    ("count", types.int64),
-    ("searchable", types.uint8),
-    ("owner", types.voidptr),
-]
+def _members(typ: types.Type, about_keys: str) -> list[tuple[str, types.Type]]:
+    return [
+        ("members", types.voidptr),
+        ("count", types.int64),
+        (about_keys, types.uint8),
+        ("owner", owner_type(typ)),
+    ]
 
 
 @register_default(MapType)
 @register_default(MapPartType)
 class _MapModel(models.StructModel):
     def __init__(self, manager: Any, numba_type: types.Type) -> None:
-        super().__init__(manager, numba_type, _MEMBERS)
+        super().__init__(manager, numba_type, _members(numba_type, "searchable"))
 
 
 @register_default(MapIteratorType)
 class _IteratorModel(models.StructModel):
     def __init__(self, manager: Any, numba_type: types.Type) -> None:
         # in_order: keys are strictly ascending, so each pair counts
-        members = [
-            ("members", types.voidptr),
-            ("count", types.int64),
-            ("in_order", types.uint8),
-            ("owner", types.voidptr),
-            ("row", types.EphemeralPointer(types.int64)),
-        ]
-        super().__init__(manager, numba_type, members)
+        row = ("row", types.EphemeralPointer(types.int64))
+        super().__init__(manager, numba_type, [*_members(numba_type, "in_order"), row])
+
+
+@lower_cast(MapType, MapType)
+@lower_cast(MapPartType, MapPartType)
+def _to_twin(context: Any, builder: Any, source: types.Type, target: types.Type, value: Any) -> Any:
+    return value

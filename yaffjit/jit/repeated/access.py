@@ -6,14 +6,17 @@ import operator
 from typing import Any, ClassVar
 
 from llvmlite import ir
+from numba import njit
 from numba.core import cgutils, types
 from numba.core.imputils import RefType, impl_ret_borrowed, iternext_impl, lower_builtin
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.cpython.slicing import fix_slice, guard_invalid_slice
 
+from yaffjit.errors import ElementError
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.lengths import has_length
+from yaffjit.jit.records import call_jitted
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.repeated.elements import Elements
 from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
@@ -61,13 +64,31 @@ class _GetItem(Typing):
         return refused_call(args, text)
 
 
+@njit
+def _raise_element_error(name, index, count):  # type: ignore[no-untyped-def]
+    raise ElementError(name, index, count)
+
+
+def raise_element_error(
+    context: Any, builder: ir.IRBuilder, name: str, index: ir.Value, count: ir.Value
+) -> None:
+    """Raise `ElementError` where the builder is; the index as it was asked for, the count as i64."""
+    arg_types = types.unicode_type, types.int64, types.int64
+    text = context.get_constant_generic(builder, types.unicode_type, name)
+    call_jitted(context, builder, _raise_element_error, arg_types, [text, index, count])
+
+
 @lower_builtin(operator.getitem, RepeatedType, types.Integer)
 def _get_element(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    elements = Elements(context, builder, sig.args[0], args[0])
+    repeated = sig.args[0]
+    elements = Elements(context, builder, repeated, args[0])
     index, count = args[1], elements.count
     index = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
     with builder.if_then(builder.icmp_unsigned(">=", index, count), likely=False):
-        context.call_conv.return_user_exc(builder, IndexError, ("list index out of range",))
+        if repeated.part:  # a list in Python
+            context.call_conv.return_user_exc(builder, IndexError, ("list index out of range",))
+        else:
+            raise_element_error(context, builder, repeated.f.name, args[1], count)
     return impl_ret_borrowed(context, builder, sig.return_type, elements.at(index))
 
 
