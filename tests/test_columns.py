@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 from vectors import TESTS
 
-import yaffjit.columns as columns_module
 from yaffjit.api import MessageType, load_schema
 from yaffjit.codec.encode import encode
+from yaffjit.columns import Columns, gather
 from yaffjit.errors import SchemaError
+from yaffjit.jit.columns.paths import Paths
 from yaffjit.rows import Records, records
 
 ROWS = 300
@@ -114,7 +115,7 @@ def recs(request: pytest.FixtureRequest, row_type: MessageType, messages: list[A
 
 
 @pytest.fixture(scope="module")
-def cols(recs: Records) -> columns_module.Columns:
+def cols(recs: Records) -> Columns:
     return recs.columns(*PATHS)
 
 
@@ -133,9 +134,7 @@ def _read(message: Any, path: str) -> tuple[Any, bool]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_columns_are_what_protobuf_reads(
-    cols: columns_module.Columns, messages: list[Any], path: str
-) -> None:
+def test_columns_are_what_protobuf_reads(cols: Columns, messages: list[Any], path: str) -> None:
     kind = path.split(".")[-1]
     expected = [_read(message, path)[0] for message in messages]
     column = cols[path]
@@ -145,8 +144,18 @@ def test_columns_are_what_protobuf_reads(
     assert column.tobytes() == wanted.tobytes()  # by bits: -0.0 and the sign of it too
 
 
-@pytest.mark.parametrize("path", [*PATHS, "sparse", "sparse.flat.fixed", "next.choices", "second"])
-def test_presence_is_what_protobuf_says(cols: columns_module.Columns, messages: list[Any], path: str) -> None:
+def test_presence_is_what_protobuf_says(recs: Records, messages: list[Any]) -> None:
+    """Of many paths at once, since each set of them is compiled."""
+    asked = (*PATHS, "sparse", "sparse.flat.fixed", "next.choices", "second")
+    paths = Paths(recs.plan, (), asked)
+    arrays = gather.gathered(recs, paths, {})
+    for path, found in zip(asked, paths.gathering.presences, strict=True):
+        expected = [_read(message, path)[1] for message in messages]
+        assert arrays[found.leaf.values].tolist() == expected, path
+
+
+@pytest.mark.parametrize("path", ["kinds.double", "choices.int32", "sparse.flat.fixed", "second"])
+def test_presence_of_one_path(cols: Columns, messages: list[Any], path: str) -> None:
     present = cols.present(path)
     assert present.dtype == np.bool_
     assert present.tolist() == [_read(message, path)[1] for message in messages]
@@ -186,16 +195,28 @@ def test_columns_are_a_mapping_in_the_order_that_was_asked(recs: Records) -> Non
         cols["kinds.bool"]
 
 
-def test_slices_and_no_rows(recs: Records, cols: columns_module.Columns) -> None:
+def test_slices_and_no_rows(recs: Records, cols: Columns) -> None:
     assert recs[100:200].columns("id")["id"].tolist() == cols["id"][100:200].tolist()
     assert recs[::-7].columns("id")["id"].tolist() == cols["id"][::-7].tolist()
     assert recs[5:5].columns("id")["id"].shape == (0,)
     assert recs[5:5].columns("id").present("first").shape == (0,)
 
 
-def test_chunks_of_rows_join_up(recs: Records, cols: columns_module.Columns, monkeypatch: Any) -> None:
-    monkeypatch.setattr(columns_module, "GATHER_ROWS", 64)
-    assert recs.columns("id")["id"].tolist() == cols["id"].tolist()
+@pytest.mark.parametrize("threads", [None, 1, 3])
+def test_stretches_of_rows_join_up(
+    recs: Records, cols: Columns, monkeypatch: pytest.MonkeyPatch, threads: int | None
+) -> None:
+    names = list(recs.columns("name")["name"])
+    monkeypatch.setattr(gather, "GATHER_ROWS", 64)
+    monkeypatch.setattr(gather, "FEWEST_ROWS", 32)
+    assert recs.columns("id", threads=threads)["id"].tolist() == cols["id"].tolist()
+    assert list(recs.columns("name", threads=threads)["name"]) == names
+
+
+def test_no_thread_is_refused(recs: Records) -> None:
+    with pytest.raises(ValueError) as caught:
+        recs.columns("id", threads=0)
+    assert str(caught.value) == "threads must be at least 1, not 0"
 
 
 def test_rows_beyond_one_chunk(row_type: MessageType) -> None:
@@ -206,7 +227,7 @@ def test_rows_beyond_one_chunk(row_type: MessageType) -> None:
     assert np.array_equal(many[65535:65538].columns("id")["id"], ids[65535:65538])
 
 
-def test_out_is_filled(recs: Records, cols: columns_module.Columns) -> None:
+def test_out_is_filled(recs: Records, cols: Columns) -> None:
     out = {"id": np.zeros(ROWS, np.uint64)}
     filled = recs.columns("id", "kinds.bool", out=out)
     assert filled["id"] is out["id"]
@@ -257,8 +278,7 @@ def test_no_path_is_refused(recs: Records) -> None:
         ("id.x", "path 'id.x' of columns.Row: field id is of kind uint64, and has no field 'x'"),
         (
             "counts.x",
-            "path 'counts.x' of columns.Row: field counts is a map, and has no field 'x': "
-            'name a key, as counts["key"]',
+            "path 'counts.x' of columns.Row: field counts has values of kind int32, without a field 'x'",
         ),
         ("old", "path 'old' of columns.Row: columns.Row has no field 'old' under YaFF: deprecated"),
     ],
@@ -269,20 +289,8 @@ def test_unknown_paths(recs: Records, path: str, sentence: str) -> None:
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize(
-    ("path", "what"), [("name", "text"), ("numbers", "repeated"), ("counts", "a map"), ("next.name", "text")]
-)
-def test_paths_that_are_not_numbers(recs: Records, path: str, what: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        recs.columns(path)
-    assert str(caught.value) == (
-        f"path '{path}' of columns.Row: a column holds one number, bool or enum a row, "
-        f"but field {path.split('.')[-1]} is {what}"
-    )
-
-
 @pytest.mark.parametrize("path", [5, None, b"id", ["id", "first"], ("id",)])
-def test_paths_that_are_not_text(recs: Records, cols: columns_module.Columns, path: Any) -> None:
+def test_paths_that_are_not_text(recs: Records, cols: Columns, path: Any) -> None:
     sentence = f'a path must be text, as "stats.ctr", not {type(path).__name__}'
     if isinstance(path, (list, tuple)):
         sentence += ': name them one by one, as in recs.columns("id", "stats.ctr")'
@@ -322,7 +330,7 @@ def test_arrays_of_other_widths_that_overlap(recs: Records) -> None:
     assert str(caught.value) == "out['first'] and out['id'] overlap in memory"
 
 
-def test_arrays_side_by_side(recs: Records, cols: columns_module.Columns) -> None:
+def test_arrays_side_by_side(recs: Records, cols: Columns) -> None:
     memory = np.zeros((2, ROWS), np.uint64)
     recs.columns("id", "sparse.flat.fixed.b", out={"id": memory[1], "sparse.flat.fixed.b": memory[0]})
     assert memory[1].tolist() == cols["id"].tolist()
@@ -330,7 +338,7 @@ def test_arrays_side_by_side(recs: Records, cols: columns_module.Columns) -> Non
     assert recs[:0].columns("id", "sparse.flat.fixed.b", out={"id": memory[0, :0]}).rows == 0
 
 
-def test_arrays_of_other_classes(recs: Records, cols: columns_module.Columns, tmp_path: Path) -> None:
+def test_arrays_of_other_classes(recs: Records, cols: Columns, tmp_path: Path) -> None:
     mapped = np.memmap(tmp_path / "out", np.uint64, "w+", shape=(ROWS,))
     record_array = np.zeros(ROWS, np.uint64).view(np.recarray)
     for array in (mapped, record_array):
@@ -338,17 +346,7 @@ def test_arrays_of_other_classes(recs: Records, cols: columns_module.Columns, tm
         assert array.tolist() == cols["id"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("path", "what"),
-    [("name", "string without presence"), ("numbers", "repeated"), ("counts", "a map")],
-)
-def test_paths_without_presence(cols: columns_module.Columns, path: str, what: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        cols.present(path)
-    assert str(caught.value) == f"path '{path}' of columns.Row: field {path} is {what}"
-
-
-def test_tables_of_other_libraries(cols: columns_module.Columns) -> None:
+def test_tables_of_other_libraries(cols: Columns) -> None:
     table = cols.to_arrow()
     assert table.column_names == list(cols)
     assert table.schema.field("choices.float").type == pa.float32()
@@ -358,12 +356,12 @@ def test_tables_of_other_libraries(cols: columns_module.Columns) -> None:
     assert structured["id"].tolist() == cols["id"].tolist()
 
 
-def test_libraries_that_take_any_table(cols: columns_module.Columns) -> None:
+def test_libraries_that_take_any_table(cols: Columns) -> None:
     assert pa.table(cols).equals(cols.to_arrow())
     assert pa.RecordBatchReader.from_stream(cols).read_all().equals(cols.to_arrow())
 
 
-def test_pandas(recs: Records, cols: columns_module.Columns, monkeypatch: Any) -> None:
+def test_pandas(recs: Records, cols: Columns, monkeypatch: Any) -> None:
     frame = cols.to_pandas()
     assert list(frame.columns) == list(cols)
     assert len(frame) == ROWS
@@ -377,7 +375,7 @@ def test_pandas(recs: Records, cols: columns_module.Columns, monkeypatch: Any) -
     assert str(caught.value) == "to_pandas needs pandas: pip install pandas"
 
 
-def test_an_unknown_column(cols: columns_module.Columns) -> None:
+def test_an_unknown_column(cols: Columns) -> None:
     with pytest.raises(KeyError) as caught:
         cols["idd"]
     assert caught.value.args == ("no column 'idd' (did you mean 'id'?)",)
@@ -389,7 +387,7 @@ def test_an_unknown_column(cols: columns_module.Columns) -> None:
     assert cols._ipython_key_completions_() == list(cols)
 
 
-def test_columns_cannot_be_pickled(cols: columns_module.Columns) -> None:
+def test_columns_cannot_be_pickled(cols: Columns) -> None:
     with pytest.raises(TypeError) as caught:
         pickle.dumps(cols)
     assert str(caught.value) == (
@@ -419,18 +417,21 @@ def test_repr_is_a_small_table(row_type: MessageType) -> None:
     assert len(repr(records(row_type.plan, payloads[:5]).columns("id")).split("\n")) == 3 + 5
 
 
-def test_second_process_takes_the_loop_from_the_cache(tmp_path: Path) -> None:
+def test_second_process_takes_the_loops_from_the_cache(tmp_path: Path) -> None:
     import os
     import subprocess
 
     code = f"""
 from yaffjit.api import load_schema
 from yaffjit.codec.encode import encode
+from yaffjit.columns import Columns, gather
 from yaffjit.rows import records_unchecked
-from yaffjit.jit.gather import gather
+from yaffjit.jit.columns.loops import fill, measure
 plan = load_schema({str(TESTS / "schemas" / "columns.proto")!r})["columns.Row"].plan
-assert records_unchecked(plan, [encode(plan, {{"id": 3}})]).columns("id")["id"].tolist() == [3]
-print(sum(gather.stats.cache_hits.values()), sum(gather.stats.cache_misses.values()))
+columns = records_unchecked(plan, [encode(plan, {{"id": 3, "name": "n"}})]).columns("id", "name")
+assert columns["id"].tolist() == [3] and list(columns["name"]) == ["n"]
+for loop in (measure, fill):
+    print(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values()))
 """
     environment = {**os.environ, "PYTHONPATH": str(TESTS.parent), "NUMBA_CACHE_DIR": str(tmp_path)}
     counts = [
@@ -439,4 +440,4 @@ print(sum(gather.stats.cache_hits.values()), sum(gather.stats.cache_misses.value
         ).stdout.split()
         for _ in range(2)
     ]
-    assert counts == [["0", "1"], ["1", "0"]]
+    assert counts == [["0", "1"] * 2, ["1", "0"] * 2]

@@ -1,68 +1,32 @@
-"""`store_row`: all paths of a row at once, with the fields' own dtypes, over vectors and over older data."""
+"""The loops under columns over bytes of others: the C++ library's vectors, data of other schema versions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import columns_spec
 import jit_kinds
 import numba
 import numpy as np
 import pytest
+from google.protobuf.message import Message
 from numba.core.errors import TypingError
 from vectors import golden_bytes, load_vectors
 
 import yaffjit
+from yaffjit.columns.gather import gathered
 from yaffjit.errors import SchemaError
-from yaffjit.jit.paths import Paths, resolve, store_row
+from yaffjit.jit.columns.paths import Paths
+from yaffjit.jit.columns.rows import measure_row
 from yaffjit.jit.records import message_at
+from yaffjit.plan.columns import presence_path
 from yaffjit.plan.model import MessagePlan
 
 GOLDEN = Path(__file__).parent / "schemas" / "golden"
-
-
-@numba.njit
-def store_all(records, paths, outs):
-    for row in range(len(records)):
-        store_row(message_at(records, row), paths, outs, row)
-
-
-def read(
-    message_type: Any, payloads: list[bytes], values: list[str], presences: list[str]
-) -> list[list[Any]]:
-    """Per path the list of a column's values, by the jitted loop."""
-    paths = Paths(message_type.plan, tuple(values), tuple(presences))
-    outs = tuple(np.empty(len(payloads), dtype) for dtype in paths.dtypes)
-    store_all(yaffjit.records(message_type, payloads), paths, outs)
-    return [out.tolist() for out in outs]
-
-
-def walk(message: Any, path: str) -> Any:
-    *outer, name = path.split(".")
-    for step in outer:
-        message = getattr(message, step)
-    return message, name
-
-
-def is_set(message: Any, mp: MessagePlan, path: str) -> bool:
-    """Whether all messages on a path are set, and the field too if it has presence."""
-    for _, f in resolve(mp, path):
-        if f.explicit and not message.HasField(f.name):
-            return False
-        message = getattr(message, f.name)
-    return True
-
-
-def scalar_paths(mp: MessagePlan, depth: int = 2) -> Iterator[str]:
-    """Paths of the scalars of a message and of its messages, down to a depth."""
-    for f in mp.fields:
-        if f.is_scalar:
-            yield f.name
-        elif f.kind == "message" and not f.repeated and depth:
-            for path in scalar_paths(mp.child(f), depth - 1):
-                yield f"{f.name}.{path}"
+MOST_PATHS = 14  # of one message: they are compiled
 
 
 @cache
@@ -95,16 +59,21 @@ def test_vectors(full_name: str) -> None:
     check(message_type, [r["yaff"] for r in records], messages)
 
 
-def check(message_type: Any, payloads: list[bytes], messages: list[Any]) -> None:
+def check(message_type: Any, payloads: list[bytes], messages: list[Message]) -> None:
+    """All scalars and some other paths, and the presence of some, in one pass."""
     mp = message_type.plan
-    values = list(scalar_paths(mp))
-    presences = values + [f.name for f in mp.fields if f.explicit and not f.is_scalar]
-    columns = read(message_type, payloads, values, presences)
-    for path, column in zip(values, columns, strict=False):
-        expected = [getattr(*walk(message, path)) for message in messages]
-        assert repr(column) == repr(expected), path
-    for path, column in zip(presences, columns[len(values) :], strict=True):
-        assert column == [is_set(message, mp, path) for message in messages], path
+    every = list(columns_spec.all_paths(mp, 2))
+    draw = random.Random(5)
+    scalars = [f.name for f in mp.fields if f.is_scalar][:MOST_PATHS]
+    others = [path for path in every if path not in scalars]
+    values = scalars + draw.sample(others, min(len(others), MOST_PATHS - len(scalars)))
+    columns_spec.check(yaffjit.records(message_type, payloads).columns(*values), messages, values)
+    presences = [f.name for f in mp.fields][:MOST_PATHS]
+    paths = Paths(mp, (), tuple(presences))
+    arrays = gathered(yaffjit.records(message_type, payloads), paths, {})
+    for path, found in zip(presences, paths.gathering.presences, strict=True):
+        expected = [columns_spec.present(message, path) for message in messages]
+        assert arrays[found.leaf.values].tolist() == expected, path
 
 
 def older_readers() -> dict[tuple[str, str], list[tuple[bytes, bytes]]]:
@@ -136,8 +105,9 @@ def test_data_of_another_version_of_the_schema(full_name: str) -> None:
 def test_columns_keep_the_fields_own_dtypes() -> None:
     mp = jit_kinds.message_type("dynamic").plan
     names = tuple(f"plain_{kind.lower()}" for kind in jit_kinds.KINDS)
-    dtypes = Paths(mp, names, ("child",)).dtypes
-    assert [np.dtype(dtype).name for dtype in dtypes] == [
+    paths = Paths(mp, names, ("child",))
+    assert paths.gathering.is_fixed
+    assert [slot.dtype for slot in paths.gathering.slots] == [
         "float64",
         "float32",
         "int32",
@@ -156,34 +126,43 @@ def test_columns_keep_the_fields_own_dtypes() -> None:
     ]
 
 
-def test_arrays_that_do_not_fit() -> None:
-    message_type = jit_kinds.message_type("dynamic")
-    records = yaffjit.records(message_type, [message_type.encode({})])
-    paths = Paths(message_type.plan, ("plain_int32",), ("child",))
-    present = np.empty(1, np.bool_)
-    read_only = np.empty(1, np.int32)
-    read_only.flags.writeable = False
-    for outs, sentence in (
-        ((present,), "store_row takes 2 arrays, one a path, not 1"),
-        ((np.empty(1), present), "path plain_int32: array(float64, 1d, C) isn't a writable array of int32"),
-        (
-            (read_only, present),
-            "path plain_int32: readonly array(int32, 1d, C) isn't a writable array of int32",
-        ),
-    ):
-        with pytest.raises(TypingError) as caught:
-            store_all(records, paths, outs)
-        assert sentence in str(caught.value)
+def test_what_two_paths_share_is_stored_once(paths_plan: MessagePlan) -> None:
+    gathering = Paths(
+        paths_plan, ("items.name", "items.name:dictionary", "items.price", "len(items)")
+    ).gathering
+    slots = [(slot.dtype, slot.count_of, slot.more, slot.second) for slot in gathering.slots]
+    assert slots == [
+        ("int64", -1, 1, False),  # where each row's items begin
+        ("int64", -1, 1, False),  # where each row's bytes of names begin
+        ("int64", 0, 1, True),  # where each name begins
+        ("uint8", 1, 0, True),
+        ("float64", 0, 0, True),
+        ("int64", -1, 0, False),
+    ]
+    assert gathering.columns[0].leaf is gathering.columns[1].leaf
+    assert gathering.columns[0].loops == gathering.columns[2].loops
+
+
+@pytest.fixture(scope="module")
+def paths_plan() -> MessagePlan:
+    return yaffjit.load_schema(Path(__file__).parent / "schemas" / "paths.proto")["paths.All"].plan
+
+
+@numba.njit
+def measure_all(records, paths, address):
+    for row in range(len(records)):
+        measure_row(message_at(records, row), paths, address, row)
 
 
 def test_paths_of_another_message() -> None:
     message_type = jit_kinds.message_type("dynamic")
     records = yaffjit.records(message_type, [message_type.encode({})])
     with pytest.raises(TypingError) as caught:
-        store_all(
-            records, Paths(jit_kinds.message_type("flat").plan, ("plain_int32",)), (np.empty(1, np.int32),)
-        )
+        measure_all(records, Paths(jit_kinds.message_type("flat").plan, ("plain_int32",)), 0)
     assert "the paths are of kinds.Flat, the message is of kinds.Dynamic" in str(caught.value)
+    with pytest.raises(TypingError) as caught:
+        measure_all(records, np.int64(5), 0)
+    assert "measure_row takes a message view, paths, the address of a table and a row" in str(caught.value)
 
 
 def test_presence_of_an_unknown_path() -> None:
@@ -194,16 +173,15 @@ def test_presence_of_an_unknown_path() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("path", "what"),
-    [
-        ("text", ": a column holds one number, bool or enum a row, but field text is text"),
-        ("raw", ": a column holds one number, bool or enum a row, but field raw is bytes"),
-        ("child", " is a message: name a field of kinds.Flat"),
-        ("many", ": a column holds one number, bool or enum a row, but field many is repeated"),
-    ],
-)
-def test_values_are_numbers(path: str, what: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        Paths(jit_kinds.message_type("flat").plan, (path,))
-    assert str(caught.value) == f"path {path!r} of kinds.Flat{what}"
+def test_presence_is_for_one_value_a_row(paths_plan: MessagePlan) -> None:
+    assert presence_path(paths_plan, "items[0].tags").loops == ()
+    for path, instead in (
+        ("items.tags", "an element of field items, as items[0]"),
+        ("by_id.name", "a key of field by_id, as by_id[5]"),
+        ("items.part", "an element of field items, as items[0]"),
+    ):
+        with pytest.raises(SchemaError) as caught:
+            Paths(paths_plan, presences=(path,))
+        assert str(caught.value) == (
+            f"path {path!r} of paths.All: presence is for one value a row: name {instead}"
+        )

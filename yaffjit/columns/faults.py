@@ -26,10 +26,14 @@ def fault(records: Records, leaf: Leaf, row: int) -> Exception:
     """What is wrong with the first value of a row that doesn't fit."""
     column = column_path(records.plan, leaf.path)
     where = f"path {leaf.path!r} of {records.plan.full_name}, row {row}"
-    for value in _values(records[row], column.steps, column):
-        found = _fault(column, value, where)
-        if found is not None:
-            return found
+    try:
+        for value in _values(records[row], column.steps, column):
+            found = _fault(column, value, where)
+            if found is not None:
+                return found
+    except UnicodeDecodeError as error:
+        reason = f"{error.reason} ({where})"
+        return UnicodeDecodeError(error.encoding, error.object, error.start, error.end, reason)
     raise AssertionError(f"{where}: a value didn't fit, and fits now: the bytes have changed")
 
 
@@ -55,10 +59,7 @@ def _fault(column: ColumnPath, value: Any, where: str) -> Exception | None:
     if column.what == "time":
         return _time_fault(column, value.seconds, value.nanos, where)
     if column.what == "length":
-        try:
-            value = len(value)
-        except UnicodeDecodeError as error:
-            return _with_place(error, where)
+        value = len(value)
     if column.oneof:
         value = column.owner.by_name[value].number if value else 0
     dtype = column.dtype
@@ -105,10 +106,4 @@ def _time_fault(column: ColumnPath, seconds: int, nanos: int, where: str) -> Exc
         f"{where}: {{}} seconds and {nanos} nanoseconds don't fit {column.dtype}, "
         f"which holds {2**63 // per_second} seconds{hint}",
         seconds,
-    )
-
-
-def _with_place(error: UnicodeDecodeError, where: str) -> UnicodeDecodeError:
-    return UnicodeDecodeError(
-        error.encoding, error.object, error.start, error.end, f"{error.reason} ({where})"
     )

@@ -162,8 +162,9 @@ def _plain(leaf: Leaf, arrays: list[Array]) -> TextColumn | Array:
 def _category(leaf: Leaf, numbers: Array) -> DictionaryColumn:
     mp = leaf.owner
     if leaf.f is None:
-        members = next(oneof.fields for oneof in mp.oneofs if oneof.name == leaf.oneof)
-        return categories(numbers, {mp.by_name[name].number: name for name in members}, none=0)
+        declared = mp.plan.schema.messages[mp.full_name].fields
+        members = {f.number: f.name for f in declared if f.oneof == leaf.oneof and f.name in mp.by_name}
+        return categories(numbers, members, none=0)
     names: dict[int, str] = {}
     for name, number in mp.plan.schema.enums[leaf.f.enum].values:
         names.setdefault(number, name)
