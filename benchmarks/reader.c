@@ -154,7 +154,10 @@ static double by_name(const uint8_t *map, text key) {
     }
     for (uint32_t left = count; left > 1;) {
         uint32_t half = left / 2;
-        low = less(key, name_at(low + half * NAME_PAIR)) ? low : low + half * NAME_PAIR;
+        if (!less(key, name_at(low + half * NAME_PAIR))) {
+            low += half * NAME_PAIR;
+            __asm__ volatile("");  /* a branch: a select would wait for each text before the next one is read */
+        }
         left -= half;
     }
     return same(name_at(low), key) ? number_at(low + 4) : 0.0;
