@@ -1,0 +1,21 @@
+"""Writers of indexes that are killed; `python -m tests.kill_campaign` is the whole campaign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import kill_campaign
+import pytest
+
+SEED = 20_241
+KILLS = 24
+
+
+def test_kills_at_random_moments(tmp_path: Path) -> None:
+    killed = kill_campaign.run(KILLS, SEED, tmp_path)
+    assert sum(killed.values()) <= KILLS
+
+
+@pytest.mark.parametrize("operation", kill_campaign.OPERATIONS)
+def test_kills_at_steps(tmp_path: Path, operation: str) -> None:
+    assert kill_campaign.steps_of(operation, tmp_path, first=len(operation) % 5, stride=5) >= 20
