@@ -49,3 +49,14 @@ def corpora() -> Path:
     if not CORPORA.is_dir():
         pytest.skip(f"no {CORPORA}")
     return CORPORA
+
+
+@pytest.fixture(params=["plain", "kernel"])
+def split_by(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By which code readers of files split blocks into messages."""
+    from yaffjit.build import framed
+
+    loaded = framed._Loaded()
+    loaded.left = 0 if request.param == "kernel" else 1 << 60
+    monkeypatch.setattr(framed, "_loaded", loaded)
+    return str(request.param)

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from yaffjit.view import View
 
 
-def read_delimited(source: PathOrFile, *, compression: str | None = "auto") -> Payloads:
+def read_delimited(
+    source: PathOrFile, *, compression: str | None = "auto", check_framing: bool = True
+) -> Payloads:
     """The messages of a length-delimited file, in order: each after its length, as a varint.
 
     Args:
         source: a path, or a binary file that is read from where it stands and isn't closed.
         compression: "gzip", "zstd", None, or "auto": what the first bytes say.
+        check_framing: refuse a file whose first message isn't one of protobuf's if another framing fits it.
 
     Returns:
         `Payloads`: iterable as ``bytes``, one a message. Memory is bounded by the largest message plus 1 MiB.
@@ -33,7 +36,7 @@ def read_delimited(source: PathOrFile, *, compression: str | None = "auto") -> P
         DecodeError: while it's read: the file ends inside a record, or isn't length-delimited. It names
             the record, from 0, and the byte position, counted from where reading began.
     """
-    return Framed(Source(source, compression), VarintFraming())
+    return Framed(Source(source, compression), VarintFraming(), check_framing)
 
 
 def write_delimited(path: str | os.PathLike[str], messages: Iterable[bytes | ProtobufMessage | View]) -> int:

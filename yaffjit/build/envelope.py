@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from yaffjit.build.framed import Framed
-from yaffjit.build.frames import Data, Fault, Framing, bounded, varint
+from yaffjit.build.frames import Data, Fault, Framing, bounded, byte_count, varint
 from yaffjit.build.payloads import MAX_NBYTES, Payloads
+from yaffjit.build.skim import ONE_MESSAGE
 from yaffjit.build.streams import PathOrFile, Source
 from yaffjit.errors import SchemaError, near_names
 
@@ -94,7 +95,7 @@ class _FieldFraming(Framing):
 
     def __init__(self, full_name: str, path: str, numbers: tuple[int, ...]) -> None:
         self.title = f"a message {full_name}"
-        self.call = "read_field"
+        self.call = ONE_MESSAGE
         self.unit = f"element {{}} of {path}"
         self._given = full_name, path, numbers
         self._numbers = numbers
@@ -142,7 +143,7 @@ class _FieldFraming(Framing):
         else:
             raise Fault(f"has wire type {wire}, and there are 0 to 5", what)
         if limit is not None and found[2] > limit:
-            raise Fault(f"goes {found[2] - limit} bytes beyond its message", what)
+            raise Fault(f"goes {byte_count(found[2] - limit)} beyond its message", what)
         return found
 
     def _delimited(
@@ -171,4 +172,4 @@ class _FieldFraming(Framing):
             raise Fault(f"is inside of group {self._groups[-1]}", "the end of the file")
         if self._ends:
             missing = self._ends[-1] - self._base - at
-            raise Fault(f"is {missing} bytes before that of a message in it", "the end of the file")
+            raise Fault(f"is {byte_count(missing)} before that of a message in it", "the end of the file")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from yaffjit.build.frames import Fault, Framing, Short
+from yaffjit.build.frames import Fault, Framing, Short, byte_count
 from yaffjit.build.payloads import Batch, Payloads
-from yaffjit.build.skim import HEAD_NBYTES, is_protobuf, other_reading
+from yaffjit.build.skim import HEAD_NBYTES, MANY, is_protobuf, other_reading
 from yaffjit.build.streams import Source, Stream
 from yaffjit.errors import DecodeError
 
@@ -53,14 +53,15 @@ _loaded = _Loaded()
 class Framed(Payloads):
     """Messages of a file that says before each how long it is."""
 
-    def __init__(self, source: Source, framing: Framing) -> None:
+    def __init__(self, source: Source, framing: Framing, check: bool = True) -> None:
         self.name = source.name
         self._source = source
         self._framing = framing
+        self._check = check and not framing.tells_itself
 
     def _batches(self, nbytes: int, whole: bool) -> Iterator[Batch]:
         with self._source.opened() as stream:
-            yield from _Reading(stream, self._framing.fresh(), nbytes, whole).batches()
+            yield from _Reading(stream, self._framing.fresh(), nbytes, whole, self._check).batches()
 
 
 class _Block:
@@ -114,7 +115,7 @@ class _Block:
 class _Reading:
     """One reading of a file."""
 
-    def __init__(self, stream: Stream, framing: Framing, nbytes: int, whole: bool) -> None:
+    def __init__(self, stream: Stream, framing: Framing, nbytes: int, whole: bool, check: bool) -> None:
         self._stream = stream
         self._framing = framing
         self._nbytes = nbytes
@@ -123,7 +124,7 @@ class _Reading:
         self._needs = 0  # bytes that the next record has, 0 if that isn't known
         self._ended = False
         self._head = b""  # of the file, to see what it may be
-        self._checked = framing.tells_itself  # or the first message was looked at
+        self._checked = not check  # or the first message was looked at
 
     def batches(self) -> Iterator[Batch]:
         pending: NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -211,11 +212,15 @@ class _Reading:
         except (Short, Fault):
             return None  # which comes again
         self._checked = True
-        if nbytes > HEAD_NBYTES or is_protobuf(block.view[body : body + nbytes]):
+        if nbytes > HEAD_NBYTES:
             return None
-        if not other_reading(self._head, self._complete(), self._framing):
+        wrong = not is_protobuf(block.view[body : body + nbytes])
+        other = other_reading(self._head, self._complete(), self._framing, 1 if wrong else MANY)
+        if not other or not (wrong or number > self._number):
             return None
-        return self._refusal(f"{self._where(number, block.base + at)} isn't a protobuf message")
+        # Perhaps they only are empty because a length of 4 bytes begins with zeros.
+        what = "isn't a protobuf message" if wrong else f"follows {number - self._number} empty ones"
+        return self._refused(f"{self._where(number, block.base + at)} {what}", other)
 
     def _short(self, short: Short, block: _Block) -> DecodeError | None:
         """What to do about a record that goes on behind the block."""
@@ -225,7 +230,7 @@ class _Reading:
         if self._ended or (size is not None and short.needs > left):
             if short.needs:
                 return self._error(f"{short.claim}, but {left - short.header} are left", block)
-            return self._error(f"is cut: the file ends after {_bytes(there)} of its length", block)
+            return self._error(f"is cut: the file ends after {byte_count(there)} of its length", block)
         self._needs = short.needs
         return None
 
@@ -235,19 +240,23 @@ class _Reading:
         found = self._stream.skip(missing)
         if found == missing:
             return None
-        text = f"ends {_bytes(missing - found)} before the end of a field that it has"
+        text = f"ends {byte_count(missing - found)} before the end of a field that it has"
         return DecodeError(f"{self._stream.name}: the file {text}")
 
     def _error(self, text: str, block: _Block, what: str = "") -> DecodeError:
         number, position = self._number + block.rows, block.base + block.at
         sentence = f"{self._where(number, position, what)} {text}"
         if position >= HEAD_NBYTES:  # it was the right framing so far
-            return DecodeError(f"{self._stream.name}: {sentence}")
-        return self._refusal(sentence)
+            return self._refused(sentence, "")
+        scratch = memoryview(bytearray(HEAD_NBYTES))
+        while not self._ended and len(self._head) < HEAD_NBYTES:
+            count = self._stream.readinto(scratch[len(self._head) :])
+            self._head += scratch[len(self._head) :][:count]
+            self._ended = not count
+        return self._refused(sentence, other_reading(self._head, self._complete(), self._framing))
 
-    def _refusal(self, sentence: str) -> DecodeError:
+    def _refused(self, sentence: str, other: str) -> DecodeError:
         name = f"{self._stream.name}: "
-        other = other_reading(self._head, self._complete(), self._framing)
         if not other:
             return DecodeError(name + sentence)
         return DecodeError(f"{name}not {self._framing.title}: {sentence}; {other}")
@@ -264,10 +273,6 @@ class _Reading:
 
     def _named(self, number: int, position: int) -> str:
         return f"{self._stream.name}: {self._where(number, position)}"
-
-
-def _bytes(count: int) -> str:
-    return f"{count} byte{'s' if count != 1 else ''}"
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -164,6 +164,10 @@ class TFRecordFraming(Framing):
             raise Fault(f"has the checksum 0x{stored:08x} for {what}, which has 0x{masked:08x}")
 
 
+def byte_count(count: int) -> str:
+    return f"{count} byte{'s' if count != 1 else ''}"
+
+
 def framings() -> tuple[Framing, ...]:
     """All that files are tried with."""
     return TFRecordFraming(), PrefixFraming("little"), PrefixFraming("big"), VarintFraming()

@@ -28,7 +28,11 @@ def read_tfrecord(source: PathOrFile, *, compression: str | None = "auto") -> Pa
 
 
 def read_length_prefixed(
-    source: PathOrFile, order: str = "little", *, compression: str | None = "auto"
+    source: PathOrFile,
+    order: str = "little",
+    *,
+    compression: str | None = "auto",
+    check_framing: bool = True,
 ) -> Payloads:
     """The messages of a file in which each follows its length, a number of four bytes.
 
@@ -39,7 +43,7 @@ def read_length_prefixed(
     """
     if order not in ("little", "big"):
         raise ValueError(f'order must be "little" or "big", not {order!r}')
-    return Framed(Source(source, compression), PrefixFraming(order))
+    return Framed(Source(source, compression), PrefixFraming(order), check_framing)
 
 
 def read_files(

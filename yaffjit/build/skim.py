@@ -6,6 +6,8 @@ from yaffjit.build.frames import Data, Fault, Framing, Short, framings, varint
 
 MAX_DEPTH = 100  # of groups
 HEAD_NBYTES = 1 << 16  # of a file, that are tried
+ONE_MESSAGE = "read_field"  # reads a file that is one
+MANY = 2  # messages that another framing must find in a file that could be of either
 
 
 def is_protobuf(data: Data) -> bool:
@@ -41,27 +43,28 @@ def is_protobuf(data: Data) -> bool:
     return at == end and not groups
 
 
-def other_reading(head: bytes, complete: bool, framing: Framing) -> str:
+def other_reading(head: bytes, complete: bool, framing: Framing, least: int = 1) -> str:
     """How a file may be read if not with a framing: a clause for errors, or "".
 
     Args:
         head: its first bytes.
         complete: whether there are no more.
+        least: how many messages another framing must find.
     """
     if head.startswith(b"ARROW1"):
         return 'it is an Arrow file: read_arrow(path, "column")'
     if head.startswith(b"PAR1"):
         return 'it is a Parquet file: read_parquet(path, "column")'
     for other in framings():
-        if other.title != framing.title and _fits(head, complete, other):
+        if other.title != framing.title and _fits(head, complete, other, least):
             return f"it reads as {other.title}: {other.call}"
-    if complete and head and is_protobuf(head):
-        return "it reads as one protobuf message: read_field, or read_files"
+    if complete and head and framing.call != ONE_MESSAGE and is_protobuf(head):
+        return f"it reads as one protobuf message: {ONE_MESSAGE}, or read_files"
     return ""
 
 
-def _fits(head: bytes, complete: bool, framing: Framing) -> bool:
-    """Whether all records of a file's beginning are there, and protobuf messages; not all of them empty."""
+def _fits(head: bytes, complete: bool, framing: Framing, least: int) -> bool:
+    """Whether all records of a file's beginning are there, and protobuf messages; so many aren't empty."""
     at = messages = 0
     try:
         while at < len(head):
@@ -72,7 +75,7 @@ def _fits(head: bytes, complete: bool, framing: Framing) -> bool:
             messages += bool(message)
             at = after
     except Short:
-        return messages > 0 and not complete
+        return messages >= least and not complete
     except Fault:
         return False
-    return messages > 0
+    return messages >= least

@@ -100,6 +100,7 @@ class Stream:
         self.size = size
         self.compression = ""
         self._own = size is not None
+        self._waits = size is None and isinstance(file, io.RawIOBase)  # for bytes to come, as of a pipe
         self._file: Any = file
         self._ahead = b""  # read to see what it is, and not handed out
         if compression == "auto":
@@ -114,11 +115,17 @@ class Stream:
             DecodeError: compressed data is damaged or cut.
             TypeError: the file gives something else than bytes.
         """
-        if self._ahead:
-            count = min(len(self._ahead), len(view))
-            view[:count] = self._ahead[:count]
-            self._ahead = self._ahead[count:]
-        elif self.compression:
+        count = min(len(self._ahead), len(view))
+        view[:count] = self._ahead[:count]
+        self._ahead = self._ahead[count:]
+        if not count or (count < len(view) and not self._waits):
+            count += self._read_into(view[count:])
+        self.position += count
+        return count
+
+    def _read_into(self, view: memoryview) -> int:
+        count: int
+        if self.compression:
             try:
                 count = self._file.readinto(view)
             except OSError as error:
@@ -132,7 +139,6 @@ class Stream:
             piece = self._piece(len(view))
             count = len(piece)
             view[:count] = piece
-        self.position += count
         return count
 
     def skip(self, nbytes: int) -> int:
