@@ -18,7 +18,7 @@ Work = Callable[[int, int], None]
 
 STRETCH_SECONDS = 0.01  # of one call of `run_timed`'s work, about
 ALONE_SECONDS = 0.001  # of work before threads are worth their start
-GROWTH = 8  # how much longer than the stretch before one may be, in rows
+GROWTH = 8  # how many times as many rows a stretch may have as those before
 
 CONTROL_GROUP = "/sys/fs/cgroup"
 
@@ -93,9 +93,9 @@ class _Pace:
     """How many rows take how long."""
 
     def __init__(self, threads: int) -> None:
-        self.rows = 1  # of the next stretch, by the last one
-        self.seconds = 0.0  # of all so far
+        self.seconds = 0.0  # of all stretches so far
         self._threads = threads
+        self._most = 0  # rows of a stretch so far
         self._row_seconds = 0.0
 
     def timed(self, work: Work, begin: int, end: int) -> None:
@@ -103,18 +103,22 @@ class _Pace:
         work(begin, end)
         seconds = time.perf_counter() - start
         self.seconds += seconds
+        self._most = max(self._most, end - begin)
         self._row_seconds = seconds / (end - begin)
-        goal = STRETCH_SECONDS if self.seconds >= ALONE_SECONDS else ALONE_SECONDS
-        self.rows = max(1, min(self.rows_in(goal), GROWTH * (end - begin)))
 
     def rows_in(self, seconds: float) -> int:
-        return max(1, int(seconds / max(self._row_seconds, 1e-10)))
+        """By the last stretch, but not many times more than there were in one."""
+        rows = int(seconds / max(self._row_seconds, 1e-10))
+        return max(1, min(rows, GROWTH * self._most))
 
     def next_rows(self, left: int) -> int:
-        """Less towards the end, so that all threads end at the same time."""
+        """Of the next stretch; less towards the end, so that all threads end at the same time."""
         if self.seconds < ALONE_SECONDS:
-            return self.rows
-        return max(min(self.rows, left // (2 * self._threads)), self.rows // 16, 1)
+            return self.rows_in(ALONE_SECONDS)
+        rows = self.rows_in(STRETCH_SECONDS)
+        if self._threads == 1:
+            return rows
+        return max(min(rows, left // (2 * self._threads)), self.rows_in(ALONE_SECONDS))
 
 
 class _Run:
