@@ -1,13 +1,17 @@
 """Feature functions give equal results on protobuf messages, on views, and on views in jitted code.
 
 Over real data, and over random messages in both layouts; where protobuf's message makes a function raise,
-the others raise an exception of the same class.
+the others raise an exception of the same class. And every CPython gives the same results: their digests are
+in tests/golden/features.json, which `YAFFJIT_WRITE_GOLDEN=1 pytest -n 0 tests/test_features.py` writes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -30,10 +34,13 @@ from features import (
     trees,
     users,
 )
+from features.fixed import fixed_messages
 from features.messages import messages
 from features.schema import SCHEMA
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mapping_results import check_map
+from vectors import TESTS
 
 import yaffjit as yj
 from yaffjit import demo
@@ -51,6 +58,8 @@ CORPORA = {
 ROWS = 500  # of each corpus, evenly spread
 BANNERS = 500
 EXAMPLES = 40
+FIXED = 40  # messages
+GOLDEN = TESTS / "golden" / "features.json"
 
 Feature = Callable[[Any], Any]
 
@@ -84,10 +93,26 @@ def outcome(function: Feature, argument: Any) -> Any:
         return next(cls for cls in type(error).__mro__ if cls.__module__ == "builtins")
 
 
-def check(function: Feature, jitted: Feature, message: Any, view: Any) -> None:
+def check(function: Feature, jitted: Feature, message: Any, view: Any) -> Any:
+    """What all three give."""
     expected = outcome(function, message)
     assert outcome(function, view) == expected
-    assert outcome(jitted, view) == expected
+    found = outcome(jitted, view)
+    assert found == expected
+    return found
+
+
+def check_golden(function: Feature, results: list[Any]) -> None:
+    """Whether results are those of every other CPython, to the last bit."""
+    if "hash" in function.__code__.co_names:
+        return  # of text: each process has its own
+    name = f"{function.__module__}.{function.__qualname__}"
+    digest = hashlib.sha256("\n".join(map(repr, results)).encode()).hexdigest()[:16]
+    known = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    if os.environ.get("YAFFJIT_WRITE_GOLDEN"):
+        GOLDEN.write_text(json.dumps({**known, name: digest}, indent=1, sort_keys=True) + "\n")
+    else:
+        assert digest == known.get(name), results
 
 
 @pytest.mark.parametrize(("module", "function"), features(*RANDOM))
@@ -105,6 +130,11 @@ def test_random_messages(module: Any, function: Feature) -> None:
             check(function, jitted, copy, message_type.view(buf))
 
     equal()
+    results = []
+    for message in fixed_messages(message_type.message_class, FIXED):
+        view = message_type.view(message_type.encode(message, "flat"))
+        results.append(check(function, jitted, message, view))
+    check_golden(function, results)
     assert len(jitted.signatures) == 1
 
 
@@ -142,8 +172,12 @@ def corpus(folder: Any, name: str, source: str, full_name: str) -> tuple[yj.Mess
 def test_corpora(module: Any, function: Feature, corpora: Any) -> None:
     message_type, payloads, rows = corpus(corpora, *CORPORA[module], module.MESSAGE)
     jitted = numba.njit(function)
+    results = []
     for payload, view in zip(payloads, rows, strict=True):
-        check(function, jitted, message_type.message_class.FromString(payload), view)
+        message = message_type.message_class.FromString(payload)
+        results.append(check(function, jitted, message, view))
+    check_golden(function, results)
+    check_map(function, jitted, rows)
     assert len(jitted.signatures) == 1
 
 
@@ -157,6 +191,6 @@ def banners() -> tuple[list[Any], Any]:
 @pytest.mark.parametrize(("module", "function"), features(ads))
 def test_banners(module: Any, function: Feature) -> None:
     jitted = numba.njit(function)
-    for message, view in zip(*banners(), strict=True):
-        check(function, jitted, message, view)
+    check_golden(function, [check(function, jitted, *both) for both in zip(*banners(), strict=True)])
+    check_map(function, jitted, banners()[1])
     assert len(jitted.signatures) == 1
