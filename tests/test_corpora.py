@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import columns_spec
+import numba
 import numpy as np
 import pytest
 import spec
@@ -22,6 +24,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from walk import check_view, wire
 
 import yaffjit as yj
+from yaffjit.plan.columns import expand
 
 # Where each corpus has its schema: a file beside it, or a generated module of a PyPI package.
 SOURCES = {
@@ -124,30 +127,71 @@ def test_views_equal_messages(corpus: Corpus) -> None:
 
 
 def test_answers_by_columns(corpus: Corpus) -> None:
-    """Those that scalar paths reach."""
-    check = BY_COLUMNS.get(corpus.name)
-    if check is not None:
-        check(corpus.index, corpus.answers)
+    BY_COLUMNS[corpus.name](corpus.index, corpus.answers)
 
 
 def osm_columns(index: Any, answers: dict[str, Any]) -> None:
-    columns = index.columns("id", "info.version")
+    columns = index.columns("id", "info.version", "refs", "len(refs)", "len(keys)", "refs[0]")
     present = columns.present("info")
     assert present.sum() == answers["with_info"]
     assert columns["info.version"][present].max() == answers["max_version"]
     assert columns["id"].sum() == answers["id_sum"]
+    assert math.isclose(columns["len(refs)"].mean(), answers["mean_refs"], rel_tol=1e-12)
+    assert columns["len(keys)"].sum() == answers["tags"]
+    assert columns["refs[0]"].sum() == answers["first_ref_sum"]
+    refs = columns["refs"]
+    # Delta coded: a way is closed where all but the first add up to 0.
+    totals = np.concatenate(([0], np.cumsum(refs.values)))
+    several = columns["len(refs)"] > 1
+    rest = totals[refs.offsets[1:]] - totals[refs.offsets[:-1] + several]
+    assert (several & (rest == 0)).sum() == answers["closed"]
+
+
+def pprof_columns(index: Any, answers: dict[str, Any]) -> None:
+    columns = index.columns("location_id", "value[-1]", "len(label)")
+    assert math.isclose(columns["location_id"].lengths.mean(), answers["mean_depth"], rel_tol=1e-12)
+    assert columns["location_id"].values.max() == answers["max_location"]
+    assert columns["value[-1]"].sum() == answers["last_value_sum"]
+    assert columns["len(label)"].sum() == answers["labels"]
+
+
+def tf_columns(index: Any, answers: dict[str, Any]) -> None:
+    lists = ("bytes_list", "float_list", "int64_list")
+    lengths = {
+        name: [f'len(features.feature["{name}"].{kind}.value)' for kind in lists]
+        for name in answers["missing"]
+    }
+    payment = 'features.feature["payment_type"].bytes_list.value[0]:dictionary'
+    fare = 'features.feature["fare"].float_list.value[0]'
+    columns = index.columns(payment, fare, *(path for paths in lengths.values() for path in paths))
+    missing = {
+        name: int((sum(columns[path] for path in paths) == 0).sum()) for name, paths in lengths.items()
+    }
+    assert missing == answers["missing"]
+    names = [name.decode() for name in columns[payment].values]
+    assert set(names) == answers["fare_by_payment"].keys()
+    for code, name in enumerate(names):
+        count, mean = answers["fare_by_payment"][name]
+        fares = columns[fare][columns[payment].codes == code]
+        assert len(fares) == count
+        assert math.isclose(fares.mean(dtype=np.float64), mean, rel_tol=1e-9)
 
 
 def sentencepiece_columns(index: Any, answers: dict[str, Any]) -> None:
-    columns = index.columns("type", "score")
+    columns = index.columns("type", "score", "piece", "len(piece)")
     numbers, counts = np.unique(columns["type"], return_counts=True)
     assert dict(zip(map(str, numbers), counts, strict=True)) == answers["by_type"]
     assert columns.present("type").sum() == answers["explicit_type"]
     assert math.isclose(columns["score"].sum(dtype=np.float64), answers["score_sum"], rel_tol=1e-12)
+    assert math.isclose(columns["len(piece)"].mean(), answers["mean_chars"], rel_tol=1e-12)
+    assert sum(piece.startswith("\u2581") for piece in columns["piece"]) == answers["underscore"]
 
 
 def otlp_columns(index: Any, answers: dict[str, Any]) -> None:
-    columns = index.columns("kind", "start_time_unix_nano", "end_time_unix_nano", "status.code")
+    kinds = "attributes.value.value:category"
+    columns = index.columns(
+        "kind", "start_time_unix_nano", "end_time_unix_nano", "status.code", "len(attributes)", kinds
+    )
     milliseconds = (columns["end_time_unix_nano"] - columns["start_time_unix_nano"]) / 1e6
     for kind, (count, mean) in answers["mean_ms_by_kind"].items():
         chosen = columns["kind"] == int(kind)
@@ -155,10 +199,13 @@ def otlp_columns(index: Any, answers: dict[str, Any]) -> None:
         assert math.isclose(milliseconds[chosen].mean(), mean, rel_tol=1e-12)
     assert np.isin(columns["kind"], [int(kind) for kind in answers["mean_ms_by_kind"]]).all()
     assert (columns["status.code"] == 2).sum() == answers["errors"]
+    assert columns["len(attributes)"].sum() == answers["attributes"] == len(columns[kinds].values)
+    code = list(columns[kinds].values.values).index("string_value")
+    assert (columns[kinds].values.codes == code).sum() == answers["string_attributes"]
 
 
 def gtfs_columns(index: Any, answers: dict[str, Any]) -> None:
-    columns = index.columns("arrival.time", "departure.time")
+    columns = index.columns("arrival.time", "departure.time", "stop_id:dictionary")
     both = columns.present("arrival.time") & columns.present("departure.time")
     dwell = columns["departure.time"] - columns["arrival.time"]
     assert both.sum() == answers["dwell_n"]
@@ -166,13 +213,203 @@ def gtfs_columns(index: Any, answers: dict[str, Any]) -> None:
     assert columns.present("arrival").sum() == answers["arrivals"]
     delayed = columns.present("arrival.delay") | columns.present("departure.delay")
     assert delayed.sum() == answers["with_delay"]
+    assert len(columns["stop_id:dictionary"].values) == answers["distinct_stops"]
 
 
 BY_COLUMNS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
     "osm-ways.delim": osm_columns,
+    "pprof-samples.delim": pprof_columns,
+    "tf-examples.delim": tf_columns,
     "sentencepiece-pieces.delim": sentencepiece_columns,
     "otlp-spans.delim": otlp_columns,
     "gtfs-stop-updates-nyct.delim": gtfs_columns,
+}
+
+
+NESTED = {
+    "tf-examples.delim": (
+        "features.feature.kind:category",
+        "features.feature.bytes_list.*",
+        "features.feature.float_list.*",
+        'features.feature["fare"].float_list.*',
+    ),
+    "osm-ways.delim": ("*", "info.*"),
+    "pprof-samples.delim": ("*", "label.*"),
+    "otlp-spans.delim": ("*", "attributes.*", "attributes.value.*", "events.attributes.value.*"),
+}
+
+
+def test_columns_are_those_of_protobuf(corpus: Corpus) -> None:
+    """All of its own fields, and of what is in them, of some rows."""
+    rows = range(0, len(corpus.index), SPEC_STRIDE)
+    recs = corpus.index[::SPEC_STRIDE]
+    globs = NESTED.get(corpus.name, ("*",))
+    paths = [path for glob in globs for path in expand(corpus.type.plan, glob)]
+    columns_spec.check(recs.columns(*globs), [corpus.parsed(row) for row in rows], paths)
+
+
+def test_answers_by_a_jitted_function(corpus: Corpus) -> None:
+    """One for each file, over all of its messages."""
+    BY_JIT[corpus.name](corpus.index, corpus.answers)
+
+
+@numba.njit
+def osm_totals(ways):
+    refs = tags = closed = with_info = id_sum = first_sum = max_version = 0
+    for way in ways:
+        refs += len(way.refs)
+        tags += len(getattr(way, "keys"))  # noqa: B009
+        if len(way.refs) > 1 and sum(way.refs[1:]) == 0:
+            closed += 1
+        if way.HasField("info"):
+            with_info += 1
+        id_sum += way.id
+        if len(way.refs) > 0:
+            first_sum += way.refs[0]
+        max_version = max(max_version, way.info.version)
+    return refs, tags, closed, with_info, id_sum, first_sum, max_version
+
+
+def osm_jit(index: Any, answers: dict[str, Any]) -> None:
+    refs, *others = osm_totals(index)
+    assert math.isclose(refs / len(index), answers["mean_refs"], rel_tol=1e-12)
+    names = ("tags", "closed", "with_info", "id_sum", "first_ref_sum", "max_version")
+    assert others == [answers[name] for name in names]
+
+
+@numba.njit
+def pprof_totals(samples):
+    depth = values = labels = 0
+    max_location = 0
+    for sample in samples:
+        depth += len(sample.location_id)
+        values += sample.value[-1]
+        labels += len(sample.label)
+        for location in sample.location_id:
+            if location > max_location:
+                max_location = int(location)
+    return depth, values, labels, max_location
+
+
+def pprof_jit(index: Any, answers: dict[str, Any]) -> None:
+    depth, *others = pprof_totals(index)
+    assert math.isclose(depth / len(index), answers["mean_depth"], rel_tol=1e-12)
+    assert others == [answers[name] for name in ("last_value_sum", "labels", "max_location")]
+
+
+@numba.njit
+def tf_totals(examples, names, payments):
+    missing = np.zeros(len(names), np.int64)
+    counts = np.zeros(len(payments), np.int64)
+    sums = np.zeros(len(payments))
+    for example in examples:
+        features = example.features.feature
+        for k in range(len(names)):
+            feature = features[names[k]]
+            if not feature.bytes_list.value and not feature.float_list.value and not feature.int64_list.value:
+                missing[k] += 1
+        payment = features["payment_type"].bytes_list.value[0]
+        fare = features["fare"].float_list.value
+        for k in range(len(payments)):
+            if payment == payments[k] and len(fare) > 0:
+                counts[k] += 1
+                sums[k] += fare[0]
+    return missing, counts, sums
+
+
+def tf_jit(index: Any, answers: dict[str, Any]) -> None:
+    names, payments = tuple(answers["missing"]), tuple(answers["fare_by_payment"])
+    missing, counts, sums = tf_totals(index, names, tuple(name.encode() for name in payments))
+    assert dict(zip(names, missing, strict=True)) == answers["missing"]
+    for name, count, total in zip(payments, counts, sums, strict=True):
+        assert count == answers["fare_by_payment"][name][0]
+        assert math.isclose(total / count, answers["fare_by_payment"][name][1], rel_tol=1e-9)
+
+
+@numba.njit
+def sentencepiece_totals(pieces):
+    by_type = np.zeros(10, np.int64)
+    chars = explicit = underscore = 0
+    score = 0.0
+    for piece in pieces:
+        by_type[piece.type] += 1
+        chars += len(piece.piece)
+        if piece.HasField("type"):
+            explicit += 1
+        if piece.piece.startswith("\u2581"):
+            underscore += 1
+        score += piece.score
+    return by_type, chars, explicit, underscore, score
+
+
+def sentencepiece_jit(index: Any, answers: dict[str, Any]) -> None:
+    by_type, chars, explicit, underscore, score = sentencepiece_totals(index)
+    assert {str(number): count for number, count in enumerate(by_type) if count} == answers["by_type"]
+    assert (explicit, underscore) == (answers["explicit_type"], answers["underscore"])
+    assert math.isclose(chars / len(index), answers["mean_chars"], rel_tol=1e-12)
+    assert math.isclose(score, answers["score_sum"], rel_tol=1e-12)
+
+
+@numba.njit
+def otlp_totals(spans):
+    counts = np.zeros(8, np.int64)
+    milliseconds = np.zeros(8)
+    errors = attributes = strings = 0
+    for span in spans:
+        if span.status.code == 2:
+            errors += 1
+        attributes += len(span.attributes)
+        for attribute in span.attributes:
+            if attribute.value.WhichOneof("value") == "string_value":
+                strings += 1
+        counts[span.kind] += 1
+        milliseconds[span.kind] += float(span.end_time_unix_nano - span.start_time_unix_nano) / 1e6
+    return counts, milliseconds, errors, attributes, strings
+
+
+def otlp_jit(index: Any, answers: dict[str, Any]) -> None:
+    counts, milliseconds, errors, attributes, strings = otlp_totals(index)
+    assert (errors, attributes, strings) == (
+        answers["errors"],
+        answers["attributes"],
+        answers["string_attributes"],
+    )
+    assert {str(kind) for kind in np.flatnonzero(counts)} == answers["mean_ms_by_kind"].keys()
+    for kind, (count, mean) in answers["mean_ms_by_kind"].items():
+        assert counts[int(kind)] == count
+        assert math.isclose(milliseconds[int(kind)] / count, mean, rel_tol=1e-9)
+
+
+@numba.njit
+def gtfs_totals(updates):
+    dwells = dwell = arrivals = delayed = 0
+    stops = set()
+    for update in updates:
+        if update.HasField("arrival"):
+            arrivals += 1
+        if update.arrival.HasField("time") and update.departure.HasField("time"):
+            dwells += 1
+            dwell += update.departure.time - update.arrival.time
+        if update.arrival.HasField("delay") or update.departure.HasField("delay"):
+            delayed += 1
+        stops.add(str(update.stop_id))
+    return dwells, dwell, arrivals, delayed, len(stops)
+
+
+def gtfs_jit(index: Any, answers: dict[str, Any]) -> None:
+    dwells, dwell, *others = gtfs_totals(index)
+    assert dwells == answers["dwell_n"]
+    assert math.isclose(dwell / dwells, answers["mean_dwell"], rel_tol=1e-12)
+    assert others == [answers[name] for name in ("arrivals", "with_delay", "distinct_stops")]
+
+
+BY_JIT: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+    "osm-ways.delim": osm_jit,
+    "pprof-samples.delim": pprof_jit,
+    "tf-examples.delim": tf_jit,
+    "sentencepiece-pieces.delim": sentencepiece_jit,
+    "otlp-spans.delim": otlp_jit,
+    "gtfs-stop-updates-nyct.delim": gtfs_jit,
 }
 
 
