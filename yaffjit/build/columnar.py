@@ -121,14 +121,16 @@ class _Column(Payloads):
             array.validate(full=True)  # nothing of Arrow's does before it's read
             if isinstance(array, pa.ExtensionArray):
                 array = array.storage
-            if array.null_count:
-                row = first + array.is_null().index(True).as_py()
-                if self._nulls == "error":
-                    raise DecodeError(
-                        f'{self._where(row, row)} is null: nulls="empty" takes nulls for empty messages'
-                    )
-                array = array.fill_null(b"")
             array = array.cast(pa.large_binary())
+            null = array.is_null().index(True).as_py() if array.null_count else -1
+            if null >= 0:
+                array = array.fill_null(b"") if self._nulls == "empty" else array.slice(0, null)
+        yield from self._parts(array, first, nbytes)
+        if null >= 0 and self._nulls == "error":
+            where = self._where(first + null, first + null)
+            raise DecodeError(f'{where} is null: nulls="empty" takes nulls for empty messages')
+
+    def _parts(self, array: Any, first: int, nbytes: int) -> Iterator[Batch]:
         if not len(array):
             return
         _, offsets_buffer, data_buffer = array.buffers()

@@ -81,13 +81,20 @@ class _Files(Payloads):
     def _batches(self, nbytes: int, whole: bool) -> Iterator[Batch]:
         held: list[bytes] = []
         total = first = 0
+        error: DecodeError | None = None
         for path in self._paths:
-            with Source(path, self._compression).opened() as stream:
-                message = _content(stream)
-            if held and (total + len(message) > nbytes or not whole):
+            message = b""
+            try:
+                with Source(path, self._compression).opened() as stream:
+                    message = _content(stream)
+            except DecodeError as found:
+                error = found
+            if held and (total + len(message) > nbytes or not whole or error is not None):
                 yield self._batch(held, first)
                 first += len(held)
                 held, total = [], 0
+            if error is not None:
+                raise error
             held.append(message)
             total += len(message)
         if held:
