@@ -53,6 +53,15 @@ def has_dictionaries(data: memoryview) -> bool:
     return any(_blocks(data, FOOTER_DICTIONARIES))
 
 
+def header_spans(data: memoryview) -> list[tuple[int, int]]:
+    """Where the headers of an Arrow file's batches start, and their bytes, by the footer.
+
+    Raises:
+        ValueError: the file makes no sense.
+    """
+    return [(at, nbytes) for at, nbytes, _ in _blocks(data, FOOTER_BATCHES)]
+
+
 def batch_headers(data: memoryview) -> Iterator[BatchHeader]:
     """The headers of an Arrow file's batches, in order. Raises ValueError if the file makes no sense."""
     for at, nbytes, body_nbytes in _blocks(data, FOOTER_BATCHES):

@@ -21,8 +21,8 @@ from yaffjit.index.metadata import (
 from yaffjit.index.part import Part
 from yaffjit.plan import MessagePlan
 
-# Bytes of messages that are hashed and then verified, while the processor has them in its cache.
-PIECE_NBYTES = 1 << 19
+# Bytes of messages that are verified and then hashed, while the processor has them in its cache.
+PIECE_NBYTES = 1 << 20
 
 
 class Checked(NamedTuple):
@@ -133,7 +133,6 @@ def _check_messages(
     hashed = row = 0
     for stop in _pieces(offsets):
         end = int(offsets[stop])
-        digest.update(data[hashed:end])
         if wrong is None:
             begin = int(offsets[row])
             own = offsets[row : stop + 1] - begin
@@ -141,6 +140,8 @@ def _check_messages(
                 ascending &= verify_many(mp, data[begin:end], own, first_row=first_row + row)
             except VerifyError as error:
                 wrong = error
+        # In this order, because verifying has them loaded ahead of itself, and hashing doesn't.
+        digest.update(data[hashed:end])
         progress(stop - row)
         hashed, row = end, stop
     digest.update(data[hashed:])

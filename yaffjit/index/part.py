@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from yaffjit.errors import IndexFileError, SchemaError
-from yaffjit.index.blocks import BatchHeader, batch_headers, footer_position, has_dictionaries
+from yaffjit.index.blocks import (
+    BatchHeader,
+    batch_headers,
+    footer_position,
+    has_dictionaries,
+    header_spans,
+)
 from yaffjit.index.files import open_regular
 from yaffjit.index.metadata import (
     BATCH_ROWS,
@@ -120,6 +126,7 @@ class Part:
         """What the batches say, once it's sure that they can be read in place."""
         data = self.data
         with self.reading("its headers are damaged"):
+            self._load(header_spans(data))
             headers = tuple(batch_headers(data))
             for number, header in enumerate(headers):
                 if header.compressed:
@@ -230,6 +237,15 @@ class Part:
             return [
                 self.batch(number, f"batch {number}")[0].column(column) for number in range(len(self.batches))
             ]
+
+    def _load(self, spans: list[tuple[int, int]]) -> None:
+        """Have the kernel read stretches of the file, all at the same time."""
+        if not hasattr(self._map, "madvise"):
+            return
+        for at, nbytes in spans:
+            start = at & -mmap.PAGESIZE
+            if 0 <= start < at + nbytes <= self.nbytes:
+                self._map.madvise(mmap.MADV_WILLNEED, start, at + nbytes - start)
 
     @contextlib.contextmanager
     def reading(self, what: str) -> Iterator[None]:
