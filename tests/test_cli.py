@@ -191,6 +191,41 @@ def test_columns_to_a_file(
     assert read(path).equals(expected)
 
 
+def test_columns_of_any_path(capsys: Capture, tmp_path: Path) -> None:
+    """The same language as in Python, whatever the file."""
+    paths = ("title", "tags", "weights", "state:category", "len(tags)", "tags[0]", "contact", "geo.*")
+    for suffix, read in (
+        (".parquet", parquet.read_table),
+        (".arrow", lambda path: pa.ipc.open_file(path).read_all()),
+    ):
+        path = str(tmp_path / f"any{suffix}")
+        run(capsys, "columns", "banners.arrow", *paths, "-o", path)
+        expected = yj.open_index("banners.arrow").columns(*paths).to_arrow()
+        assert read(path).to_pylist() == expected.to_pylist()
+    out, _ = run(capsys, "columns", "banners.arrow", "title", "state:category", "geo.city", "len(tags)")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    banners = yj.open_index("banners.arrow")
+    assert [row["title"] for row in rows] == [banner.title for banner in banners]
+    assert [row["len(tags)"] for row in rows] == [str(len(banner.tags)) for banner in banners]
+    assert {row["state:category"] for row in rows} <= {
+        "STATE_ACTIVE",
+        "STATE_PAUSED",
+        "STATE_ARCHIVED",
+        "STATE_UNKNOWN",
+    }
+
+
+def test_csv_has_no_lists(capsys: Capture) -> None:
+    for path, kind in (("tags", "list of text"), ("weights", "list of float32")):
+        assert fails(capsys, "columns", "banners.arrow", "id", path) == (
+            f"column {path!r} is a {kind}, for which CSV has no form: write .parquet or .arrow, "
+            "or name one element or len() of it"
+        )
+    assert "doesn't fit: float64 holds all integers only up to" in fails(
+        capsys, "columns", "banners.arrow", "id:float64"
+    )
+
+
 def test_columns_to_a_csv_file(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     run(capsys, "columns", "banners.arrow", "daily_limit", "--output", str(path))
@@ -284,9 +319,9 @@ def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: 
         time, folder = r"\d+\.\d s, in ", f"{re.escape(str(tmp_path))}/"
         assert re.fullmatch(f"the verifier: {how} in {time}{folder}kernels_.*", verifier)
         assert re.fullmatch(f"the text of floats: {how} in {time}{folder}jit_.*", floats)
-        assert re.fullmatch(f"columns id, stats.ctr of ads.Banner: {how} in {time}{folder}jit_.*", columns)
+        assert re.fullmatch(f"columns id, stats.ctr of ads.Banner: {how} in {time}{folder}columns_.*", columns)
         assert re.fullmatch(
-            f"presence of id, stats.ctr of ads.Banner: {how} in {time}{folder}jit_.*", presence
+            f"presence of id, stats.ctr of ads.Banner: {how} in {time}{folder}columns_.*", presence
         )
     code = (
         "import yaffjit as yj\n"

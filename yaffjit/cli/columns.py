@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaffjit as yj
 from yaffjit.cli.options import add_command, path_text, refuse_overwriting
-from yaffjit.errors import IndexFileError
+from yaffjit.errors import IndexFileError, YaffjitError
 from yaffjit.terminal import complain
 
 if TYPE_CHECKING:
@@ -25,10 +25,15 @@ def add_columns(commands: Any) -> None:
         _columns,
         "pull fields out of an index as columns",
         "yaffjit columns banners.arrow id price stats.ctr\n"
-        "yaffjit columns banners.arrow id geo.lat geo.lon -o features.parquet",
+        "yaffjit columns banners.arrow id 'geo.*' tags 'price:float32' 'len(title)' -o features.parquet",
     )
     parser.add_argument("index", type=path_text, metavar="INDEX", help="an index file")
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a number, bool or enum, as stats.ctr")
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        help="as stats.ctr, items.price, 'stats.*', 'tags[0]', 'len(tags)', id:int32",
+    )
     parser.add_argument(
         "--output",
         "-o",
@@ -45,6 +50,8 @@ def _columns(parsed: argparse.Namespace) -> None:
     if parsed.output is not None:
         refuse_overwriting(parsed.output, [parsed.index])
     columns = yj.open_index(parsed.index).columns(*parsed.paths)
+    if suffix == ".csv":
+        _check_csv(columns)
     if parsed.output is None:
         _write_columns(columns, sys.stdout.buffer, suffix)
         return
@@ -58,10 +65,27 @@ def _columns(parsed: argparse.Namespace) -> None:
     complain(f"wrote {size} to {parsed.output}")
 
 
+def _check_csv(columns: Columns) -> None:
+    """Raise an error for what CSV has no form for."""
+    for path, column in columns.items():
+        if hasattr(column, "lengths"):
+            raise YaffjitError(
+                f"column {path!r} is a {column.kind}, for which CSV has no form: write .parquet or .arrow, "
+                "or name one element or len() of it"
+            )
+        if not getattr(getattr(column, "values", column), "is_text", True):
+            raise YaffjitError(
+                f"column {path!r} is bytes, for which CSV has no form: write .parquet or .arrow"
+            )
+
+
 def _write_columns(columns: Columns, file: BinaryIO, suffix: str) -> None:
     import pyarrow as pa
 
-    table = columns.to_arrow()
+    try:
+        table = columns.to_arrow()
+    except UnicodeDecodeError as error:
+        raise YaffjitError(f"a text isn't UTF-8, which files of text need: {error}") from error
     if suffix == ".csv":
         from pyarrow import csv
 
