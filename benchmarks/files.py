@@ -23,6 +23,7 @@ from yaffjit.index.batches import BatchWriter
 from yaffjit.index.checks import check_batch
 from yaffjit.index.metadata import BATCH_ROWS, described
 
+ROWS = BATCH_ROWS  # of a batch, which the files have again and again
 BATCHES = 100  # 2 GB
 QUICK_BATCHES = 10
 BUILT_ROWS = 50_000
@@ -37,7 +38,7 @@ CHECK_BYTES_A_SECOND = 3e9
 
 
 def races(quick: bool) -> Iterator[Race]:
-    data = made(BATCH_ROWS)
+    data = made(ROWS)
     batches = QUICK_BATCHES if quick else BATCHES
     with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as name:
         folder = Path(name)
@@ -110,7 +111,7 @@ def building(folder: Path, data: Banners, rows: int) -> Iterator[Race]:
 
 def write(path: Path, data: Banners, batches: int) -> None:
     """An index of the same batch again and again, without encoding it again."""
-    payloads = [data.records.payload(row) for row in range(BATCH_ROWS)]
+    payloads = [data.records.payload(row) for row in range(ROWS)]
     with open(path, "wb") as file:
         writer = BatchWriter(str(path), file, described(data.message_type.plan, "yaff"), {})
         for _ in range(batches):
@@ -141,7 +142,7 @@ def resident_bytes(quick: bool) -> tuple[int, int]:
     batches = QUICK_BATCHES if quick else BATCHES
     with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as name:
         path = Path(name) / "banners.arrow"
-        write(path, made(BATCH_ROWS), batches)
+        write(path, made(ROWS), batches)
         found = []
         for _ in range(3):
             forget(path)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import banners, columns, compile, getters, items, native, report
+from benchmarks import banners, columns, compile, files, getters, items, native, report
 from benchmarks.timing import Bar, Race, check_equal, duration, run
 
 HAS_COMPILER = shutil.which("cc") is not None  # without one test_suite_runs tests the error
@@ -162,6 +162,8 @@ def test_pages_name_races_and_bars_that_there_are(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(banners, "DISTINCT", 100)
     monkeypatch.setattr(items, "ROWS", 100)
     monkeypatch.setattr(compile, "process", lambda *places: lambda: "0.5")
+    monkeypatch.setattr(files, "ROWS", 100)
+    monkeypatch.setattr(files, "QUICK_BUILT_ROWS", 100)
     known = {("five columns into ready arrays", "extra memory")}
     for suite in program.SUITES.values():
         known |= {(report.without_numbers(race.name), bar.name) for race in suite(True) for bar in race.bars}
