@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import os
 import signal
 import subprocess
@@ -11,13 +12,16 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
-from test_mapping import ITEMS, ROWS, Item, together
+from mapping_results import outcome
+from numba.core.runtime import _nrt_python, rtsys
+from test_mapping import ITEMS, ROWS, Item
 
 import yaffjit as yj
 from yaffjit import pool
@@ -257,9 +261,6 @@ def test_an_interrupt(work: str) -> None:
 
 
 def test_functions_are_not_kept_alive() -> None:
-    import gc
-    import weakref
-
     def make() -> Any:
         return lambda item: item.condition
 
@@ -271,5 +272,31 @@ def test_functions_are_not_kept_alive() -> None:
     assert reference() is None
 
 
-def test_rows_are_all_there_after_an_error() -> None:
-    assert together(Item, [{"stock": row} for row in range(ROWS)]).map(picky, args=(999,)).shape == (ROWS,)
+def test_nothing_is_left_in_memory() -> None:
+    """References to text and arrays are let go: those stored, those of an error's stretch, those refused."""
+
+    def made(item, longest):
+        numbers = np.arange(2)
+        if item.stock > longest:
+            numbers = np.arange(3)
+        return str(item.title), numbers, bytes(item.image_hash) if item.stock else None
+
+    _nrt_python.memsys_enable_stats()
+
+    def left() -> int:
+        stats = rtsys.get_allocation_stats()
+        return int(stats.alloc - stats.free)
+
+    calls = [
+        lambda: ITEMS.map(made, args=(500,))[0].shape,
+        lambda: ITEMS.map(made, args=(150,)),
+        lambda: ITEMS.map(picky, args=(100,)),
+    ]
+    assert [outcome(call) for call in calls] == [(ROWS,), (ValueError, 151), (ValueError, 100)]
+    for call in calls:
+        gc.collect()
+        before = left()
+        for _ in range(3):
+            outcome(call)
+        gc.collect()
+        assert left() == before

@@ -6,7 +6,6 @@ written, each moved so that a row's place is found by the row's number.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -259,8 +258,8 @@ def text_maker(typ: types.Type) -> Callable[[int, int, int, int], int]:
     """What makes objects of stored text: ``make(data, missing, objects, count)``, called with the GIL.
 
     ``data``, ``missing`` and ``objects`` are addresses: of the text, of a byte a row (not 0 where there's no
-    text) or 0, and of the objects that are replaced. It returns the place of the first text that can't be
-    made into an object, which is by `raw_text`, or ``count``.
+    text) or 0, and of the objects that are replaced. Where text isn't UTF-8, the object is the exception. It
+    returns the place of the first one, or ``count``.
 
     Requires: there are so many of each, and no text is used again.
     """
@@ -283,7 +282,8 @@ def _make_objects(context: Any, builder: ir.IRBuilder, typ: types.Type, args: li
     b, api = builder, context.get_python_api(builder)
     data, missing, objects, count = args
     pointer = context.get_value_type(types.CPointer(typ))
-    done = cgutils.alloca_once_value(b, count)
+    first_fault = cgutils.alloca_once_value(b, count)
+    made = cgutils.alloca_once(b, api.pyobj)
     with cgutils.for_range(b, count) as loop:
         there = cgutils.alloca_once_value(b, cgutils.true_bit)
         with b.if_then(b.icmp_signed("!=", missing, I64(0))):
@@ -292,18 +292,25 @@ def _make_objects(context: Any, builder: ir.IRBuilder, typ: types.Type, args: li
         with b.if_then(b.load(there)):
             at = b.add(data, b.mul(loop.index, I64(stored_nbytes(context, typ))))
             value = context.unpack_value(b, typ, b.inttoptr(at, pointer))
-            made = api.from_native_value(typ, value)
-            with b.if_then(cgutils.is_null(b, made), likely=False):
-                api.err_clear()
-                b.store(loop.index, done)
-                loop.do_break()
+            b.store(api.from_native_value(typ, value), made)
+            with b.if_then(cgutils.is_null(b, b.load(made)), likely=False):
+                b.store(_exception(b, api), made)
+                is_first = b.icmp_signed("<", loop.index, b.load(first_fault))
+                b.store(b.select(is_first, loop.index, b.load(first_fault)), first_fault)
             place = b.inttoptr(b.add(objects, b.mul(loop.index, I64(8))), api.pyobj.as_pointer())
             api.decref(b.load(place))
-            b.store(made, place)
-    return b.load(done)
+            b.store(b.load(made), place)
+    return b.load(first_fault)
 
 
-def raw_text(data: int) -> bytes:
-    """The bytes of a text that lies in a message; ``data`` is the address of what is stored of it."""
-    pointer, nbytes = (ctypes.c_int64 * 2).from_address(data)
-    return ctypes.string_at(pointer, nbytes)
+def _exception(builder: ir.IRBuilder, api: Any) -> ir.Value:
+    """A reference to the exception that is set; it isn't any more."""
+    parts = [cgutils.alloca_once(builder, api.pyobj) for _ in range(3)]
+    api.err_fetch(*parts)
+    function_type = ir.FunctionType(ir.VoidType(), [api.pyobj.as_pointer()] * 3)
+    normalize = cgutils.get_or_insert_function(builder.module, function_type, "PyErr_NormalizeException")
+    builder.call(normalize, parts)
+    kind, value, trace = map(builder.load, parts)
+    api.decref(kind)
+    api.decref(trace)
+    return value

@@ -89,21 +89,18 @@ class _Stretch:
             words[jit.DATA] = 0 if output.values is None else address(output.values)
         words[jit.LENGTH] = output.length
 
-    def make_objects(self, end: int) -> tuple[int, UnicodeDecodeError] | None:
-        """Objects of the text of all rows before ``end``, or the first row whose text isn't UTF-8."""
-        fault: tuple[int, UnicodeDecodeError] | None = None
+    def make_objects(self, end: int) -> tuple[int, Exception] | None:
+        """Objects of the text of all rows before ``end``; the first row whose text isn't UTF-8, and why."""
+        fault: tuple[int, Exception] | None = None
         begin = self._begin
         for place, text in self._texts.items():
             output = self._outputs[place]
             assert output.values is not None
             missing = 0 if output.missing is None else address(output.missing) + begin
             objects = address(output.values) + begin * output.values.itemsize
-            done = jit.text_maker(output.leaf.stored)(address(text), missing, objects, end - begin)
-            if done < end - begin and (fault is None or begin + done < fault[0]):
-                try:
-                    jit.raw_text(address(text[done:])).decode()
-                except UnicodeDecodeError as error:
-                    fault = begin + done, error
+            row = begin + jit.text_maker(output.leaf.stored)(address(text), missing, objects, end - begin)
+            if row < end and (fault is None or row < fault[0]):
+                fault = row, output.values[row]
         return fault
 
 
