@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import pickle
+import resource
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -562,6 +566,91 @@ def test_an_error_after_the_manifest_is_there(path: Path, monkeypatch: Any) -> N
         f"{path}/manifest.json can't be written: no more"
     )
     assert firsts(path) == list(range(9))
+
+
+def test_a_full_disk(path: Path, row_type: yj.MessageType) -> None:
+    before = listed(path), manifest(path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Stands in for a full disk: writing beyond the limit fails in the same way.
+    for nbytes, name, fault in (
+        (100_000, "/part-000002.arrow", "File too large"),
+        (10, "", "No space left on device"),  # the list of what is written doesn't fit
+    ):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, limits[1]))
+        try:
+            sentence = refusal(
+                yj.append_index, path, [{"name": "x" * 1000}] * 1000, columns={"label": ["x"] * 1000}
+            )
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert sentence == f"{path}{name} can't be written: {fault}"
+        assert (listed(path), manifest(path)) == before
+    yj.append_index(path, rows(8), columns={"label": ["i"]})
+    assert firsts(path) == list(range(9))
+
+
+def test_a_folder_that_is_not_ours(row_type: yj.MessageType) -> None:
+    """Read by somebody who may not write; not in pytest's own folder, which is closed to others."""
+    with tempfile.TemporaryDirectory(prefix="yaffjit-test-") as name:
+        os.chmod(name, 0o755)
+        path = Path(name) / "rows"
+        yj.build_index(path, row_type, rows(1, 2))
+        yj.build_index(Path(name) / "x.arrow", row_type, rows(3))
+        mode = path.stat().st_mode
+        path.chmod(0o555)
+        (path / ".lock").chmod(0o444)
+        before = listed(path)
+        child = os.fork()
+        if child == 0:
+            try:
+                if os.getuid() == 0:
+                    os.setuid(65534)
+                assert firsts(path) == [1, 2]
+                denied = f"{path} can't be written: Permission denied"
+                assert refusal(yj.append_index, path, rows(3)) == denied
+                assert refusal(yj.build_index, path, row_type, rows(3)) == denied
+                for target in (f"{name}/new", f"{name}/new.arrow"):
+                    if os.getuid() == 65534:
+                        fault = f"{target} can't be written: Permission denied"
+                        assert refusal(yj.build_index, target, row_type, rows(3)) == fault
+                os._exit(0)
+            except BaseException as error:
+                os.write(2, f"{error!r}\n".encode())
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert listed(path) == before
+        path.chmod(mode)
+
+
+def test_many_processes_read_at_once(path: Path) -> None:
+    """By fork after use, and by spawn; each opens what was pickled, though the directory grows meanwhile."""
+    index = yj.open_index(path)
+    assert sum_ids(index) == 28
+    for method, count in (("fork", 6), ("spawn", 2)):
+        with multiprocessing.get_context(method).Pool(count) as pool:
+            tasks = [
+                pool.apply_async(read_all, (part,)) for part in (index, index[2:], index.take([7, 1])) * 4
+            ]
+            yj.append_index(path, rows(100), columns={"label": ["x"]})
+            assert [task.get(120) for task in tasks] == [list(range(8)), list(range(2, 8)), [7, 1]] * 4
+    assert len(yj.open_index(path)) == 10
+
+
+def test_what_was_replaced_is_not_unpickled(path: Path, row_type: yj.MessageType) -> None:
+    index = yj.open_index(path)
+    pickles = [pickle.dumps(index), pickle.dumps(index[2:4])]
+    yj.append_index(path, rows(8), columns={"label": ["x"]})
+    assert [len(pickle.loads(data)) for data in pickles] == [8, 2]
+    yj.build_index(path, row_type, rows(*range(8)))
+    for data in pickles:
+        sentence = refusal(pickle.loads, data)
+        assert sentence.startswith(
+            f"{path} was built anew since the pickle was made: its first 2 parts had the "
+        )
+
+
+def read_all(records: Any) -> list[int]:
+    return [view.first for view in records]
 
 
 def test_a_first_build_that_fails_leaves_nothing(row_type: yj.MessageType, tmp_path: Path) -> None:

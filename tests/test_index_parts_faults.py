@@ -304,7 +304,8 @@ def batches(row_type: yj.MessageType, tmp_path_factory: Any) -> Path:
     path: Path = tmp_path_factory.mktemp("batches") / "rows"
     rows = BATCHES // 2 * (BATCH_ROWS + 10)
     payload = row_type.message_class(first=1).SerializeToString()
-    yj.build_index(path, row_type, (payload for _ in range(rows)), part_rows=BATCH_ROWS + 10)
+    days = {"day": np.arange(rows)}
+    yj.build_index(path, row_type, (payload for _ in range(rows)), part_rows=BATCH_ROWS + 10, columns=days)
     return path
 
 
@@ -332,6 +333,7 @@ USES: dict[str, tuple[Callable[[Any], Any], list[tuple[str, int]]]] = {
     "first rows": (lambda index: [view.first for view in index.head()], ALL[:1]),
     "some of all": (lambda index: next(iter(index)), ALL[:1]),
     "all": (lambda index: sum(view.first for view in index[: BATCH_ROWS + 1]), ALL[:2]),
+    "another column": (lambda index: index.column("day"), ALL),
     "columns": (lambda index: index[BATCH_ROWS : LAST + 1].columns("first"), ALL[1:3]),
     "jitted": (lambda index: sum_ids(index[LAST - 3 : LAST]), ALL[1:2]),
     "jitted, all": (sum_ids, ALL),
@@ -396,6 +398,7 @@ def test_a_damaged_batch_is_named_when_it_is_read(batches: Path, tmp_path: Path)
         lambda: index[LAST],
         lambda: sum_ids(index),
         lambda: index.columns("first"),
+        lambda: index.column("day"),
         lambda: list(index),
         lambda: index.payload(LAST),
         lambda: index.take([LAST]),

@@ -396,18 +396,19 @@ def open_index(
     verify: str = "open",
     progress: bool | None = None,
 ) -> Index:
-    """Open an index file and check it: its checksums, its offsets, the structure of each message.
+    """Open an index and check it: its checksums, its offsets, the structure of each message.
 
     Args:
-        path: a file that `build_index` wrote.
-        message_type: read the messages by this type, None for the schema in the file. It must have the name
-            of the type in the file; its schema may be an older or newer version.
-        verify: "open": everything is checked now.
+        path: a file or a directory that `build_index` wrote.
+        message_type: read the messages by this type, None for the schema in the files. It must have the name
+            of the type in the files; its schema may be an older or newer version.
+        verify: "open": everything is checked now; "batch": each batch of 65,536 messages when it's first
+            read, by whatever reads it, which raises then what opening would have.
         progress: a bar; None shows it on a terminal if the work takes over a second.
 
     Returns:
-        `Index`: records, with ``message_type``, ``schema`` and the other columns. The file stays mapped while
-        it or a view of it lives.
+        `Index`: records, with ``message_type``, ``schema`` and the other columns. The files stay mapped while
+        it or a view of it lives. What is appended to a directory later isn't seen by it.
 
     Raises:
         IndexFileError: names the file, the batch and what is wrong with it.
@@ -418,9 +419,9 @@ def open_index(
 
 
 def open_index_unchecked(path: PathLike, message_type: MessageType | None = None) -> Index:
-    """As `open_index`, but reads the end of the file only and trusts the rest: instant whatever its size.
+    """As `open_index`, but reads what describes the batches and trusts the rest: instant whatever the size.
 
-    Requires: `build_index` wrote the file, and it is as it was written.
+    Requires: `build_index` wrote the files, and they are as they were written.
     """
     from yaffjit.index import open_index_unchecked
 

@@ -8,6 +8,7 @@ directory is touched.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -143,7 +144,8 @@ class DirectoryWriter:
         """Have the lock file list names, on disk too before they are used."""
         self._names = list(dict.fromkeys(names))
         text = "".join(f"{line}\n" for line in (f"process {os.getpid()}", *self._names)).encode()
-        os.pwrite(self._fd, text, 0)
+        if os.pwrite(self._fd, text, 0) < len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.ftruncate(self._fd, len(text))
         os.fsync(self._fd)
 

@@ -39,6 +39,7 @@ class OpenedFiles:
         first_rows: the row of each part's first message.
         rows: messages in all.
         generation: of the manifest; 0 for a single file.
+        all_checked: whether each batch was checked once.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class OpenedFiles:
                 first += header.rows
         self._starts = [first for _, _, first in self._batches]
         self._checked = bytearray(len(self._batches))
-        self._all_checked = False
+        self.all_checked = False
         self._locks = _Locks()
 
     @property
@@ -133,7 +134,7 @@ class OpenedFiles:
         Raises:
             IndexFileError: names the file, the batch, its rows and what is wrong.
         """
-        if self._all_checked or count <= 0:
+        if self.all_checked or count <= 0:
             return
         first = bisect.bisect_right(self._starts, start) - 1
         last = bisect.bisect_left(self._starts, start + count)
@@ -147,7 +148,7 @@ class OpenedFiles:
 
     def ensure_batch(self, batch: int) -> None:
         """`ensure` of all rows of a batch."""
-        if self._all_checked or self._checked[batch]:
+        if self.all_checked or self._checked[batch]:
             return
         with self._locks.of(batch):
             if not self._checked[batch]:
@@ -157,7 +158,7 @@ class OpenedFiles:
         part, number, first = self._batches[batch]
         ascending = check_batch(part, number, self.mp, first, progress)
         self._checked[batch] = True
-        self._all_checked = 0 not in self._checked
+        self.all_checked = 0 not in self._checked
         return ascending
 
 

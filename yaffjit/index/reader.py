@@ -89,7 +89,8 @@ class Index(Records):
     def __init__(self, files: OpenedFiles, checked: bool) -> None:
         again = _records_again, (os.path.abspath(files.path), files.mp, checked, files.handle)
         given = files.mp.plan, files.chunks(), files.check_size, again
-        chunks = _CheckedChunks(files, *given) if checked else Chunks(*given)
+        trusted = not checked or files.all_checked
+        chunks = Chunks(*given) if trusted else _CheckedChunks(files, *given)
         self._set(files.mp, chunks, 0, chunks.rows)
         self._files = files
         self._checked = checked
@@ -118,6 +119,8 @@ class Index(Records):
         if name not in self.column_names:
             known = f"{self.path} has no column {name!r}; its columns are {self.column_names}"
             raise KeyError(known + self._instead(name))
+        if self._checked:
+            self._files.ensure(0, self._files.rows)
         return self._files.column(name)
 
     def _instead(self, name: Any) -> str:
