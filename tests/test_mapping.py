@@ -90,36 +90,31 @@ def condition(item: Any) -> Any:
     return Message.NEW if item.condition == Message.USED else item.condition
 
 
-def color(item: Any) -> Any:
-    return Color.RED if item.condition > 1 else Color.BLUE
-
-
 def title(item: Any) -> Any:
     return item.title
-
-
-def new_text(item: Any) -> Any:
-    return PREFIX + item.title if item.condition != 2 else "?"
-
-
-def image_hash(item: Any) -> Any:
-    return item.image_hash
 
 
 def kind(item: Any) -> Any:
     return item.WhichOneof("price")
 
 
+def more(item: Any) -> Any:
+    color = Color.RED if item.condition > 1 else Color.BLUE
+    text = PREFIX if item.condition == 2 else str(item.title)
+    return color, item.image_hash, bytes(item.image_hash), text, np.float32(0.1), np.uint8(item.condition)
+
+
+def maybes(item: Any) -> Any:
+    there = item.HasField("stock")
+    number = item.id if there else None
+    high = item.stock > 50 if there else None
+    raw = item.image_hash if there else None
+    text = str(item.title) if there else None
+    return number, high, raw, text
+
+
 def stock(item: Any) -> Any:
     return item.stock if item.HasField("stock") else None
-
-
-def maybe_id(item: Any) -> Any:
-    return item.id if item.HasField("stock") else None
-
-
-def maybe_bool(item: Any) -> Any:
-    return item.stock > 50 if item.HasField("stock") else None
 
 
 def maybe_price(item: Any) -> Any:
@@ -128,10 +123,6 @@ def maybe_price(item: Any) -> Any:
 
 def maybe_title(item: Any) -> Any:
     return item.title if item.HasField("stock") else None
-
-
-def maybe_hash(item: Any) -> Any:
-    return item.image_hash if item.HasField("stock") else None
 
 
 def several(item: Any) -> Any:
@@ -194,9 +185,9 @@ def weighted(item: Any, weights: Any, bonus: Any = 1) -> Any:
     return weights[item.condition] * item.fixed_price + bonus
 
 
-NUMBERS = [is_cheap, changes, identity, price, condition, color]
-TEXTS = [title, new_text, image_hash, kind]
-MAYBE = [stock, maybe_id, maybe_bool, maybe_price, maybe_title, maybe_hash]
+NUMBERS = [is_cheap, changes, identity, price, condition]
+TEXTS = [title, kind, more]
+MAYBE = [stock, maybe_price, maybe_title, maybes]
 TUPLES = [several, everything, named, maybe_pair, pair_with_maybe, make_closure(0.5, ("a", "b"))]
 ARRAYS = [three, every_other, maybe_floats, maybe_integers]
 TIMES = [at, dwell, maybe_at]
@@ -230,9 +221,8 @@ DTYPES = [
     (identity, "uint64"),
     (price, "float64"),
     (condition, "int64"),
-    (color, "int64"),
     (title, "object"),
-    (image_hash, "object"),
+    (more, "int64 object object object float64 uint64"),
     (kind, "object"),
     (maybe_price, "float64"),
     (three, "float64"),
@@ -244,18 +234,22 @@ DTYPES = [
 @pytest.mark.parametrize("rows", [0, 1, ROWS])
 def test_dtypes_do_not_depend_on_rows(function: Any, dtype: str, rows: int) -> None:
     made = (EVENTS if function is at else ITEMS)[:rows].map(function)
-    assert type(made) is np.ndarray
-    assert made.dtype == dtype
-    assert made.shape[:1] == (rows,)
+    arrays = made if isinstance(made, tuple) else (made,)
+    assert [type(array) for array in arrays] == [np.ndarray] * len(arrays)
+    assert " ".join(array.dtype.name for array in arrays) == dtype
+    assert {len(array) for array in arrays} == {rows}
 
 
 @pytest.mark.parametrize(
     ("function", "dtype"),
-    [(stock, "int64"), (maybe_id, "uint64"), (maybe_bool, "bool"), (maybe_integers, "int64")],
+    [(stock, "int64"), (maybes, "uint64"), (maybe_integers, "int64")],
 )
 @pytest.mark.parametrize("rows", [0, PRESENT, ROWS])
 def test_what_may_be_missing_is_masked(function: Any, dtype: str, rows: int) -> None:
     made = ITEMS[:rows].map(function)
+    if function is maybes:
+        assert [array.dtype.name for array in made] == ["uint64", "bool", "object", "object"]
+        made = made[0]
     assert isinstance(made, np.ma.MaskedArray)
     assert made.dtype == dtype
     gone = np.array([row >= PRESENT and row % 3 == 0 for row in range(rows)], np.bool_)
