@@ -141,7 +141,7 @@ def test_random_messages(module: Any, function: Feature) -> None:
 @pytest.mark.parametrize(("module", "function"), features(records))
 def test_random_records(module: Any, function: Feature) -> None:
     message_type = SCHEMA[module.MESSAGE]
-    jitted = numba.njit((message_type.records_type,))(function)
+    jitted = numba.njit((message_type.scattered_records_type,))(function)
 
     @settings(max_examples=EXAMPLES)
     @given(st.lists(messages(message_type.message_class, depth=1), max_size=6))
