@@ -321,6 +321,18 @@ def test_records_that_lie_anywhere() -> None:
     assert texts.tolist() == [ITEMS[row].title for row in rows]
 
 
+def test_text_of_a_view_that_the_function_makes() -> None:
+    """It holds the array that it lies in, until it's an object."""
+    items = together(Item, [{"image_hash": Item.encode({"title": f"no. {row}"})} for row in range(50)])
+
+    def inner(item):
+        data = np.frombuffer(item.image_hash, np.uint8).copy()
+        return Item.view_unchecked(data).title
+
+    assert items.map(inner).tolist() == [f"no. {row}" for row in range(50)]
+    assert items.map(inner, jit=False).tolist() == [f"no. {row}" for row in range(50)]
+
+
 def test_an_index(tmp_path: Any) -> None:
     yj.build_index(tmp_path / "x.arrow", Item, [item.to_message() for item in ITEMS])
     index = yj.open_index(tmp_path / "x.arrow")
