@@ -285,6 +285,21 @@ class MessageType:
 
         verify(self.plan, buf, utf8=utf8)
 
+    def verify_protobuf(self, data: Any) -> None:
+        """Check that protobuf's parser accepts bytes as a message of this type.
+
+        Messages that YaFF can't hold can be checked too.
+
+        Args:
+            data: bytes or any contiguous buffer.
+
+        Raises:
+            VerifyError: names the message, the field path, the byte position and the two numbers compared.
+        """
+        from yaffjit.codec.verify_protobuf import verify_protobuf
+
+        verify_protobuf(self.schema._plan, self.full_name, data)
+
     def getter(self, path: str) -> Any:
         """A jitted function ``(data: uint8[:], pos: int) -> value`` that reads what a path leads to.
 

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 from numba.core.caching import FunctionCache
 
 from yaffjit.kernels.sources import KERNEL_PACKAGES, hash_of_sources
@@ -68,3 +68,32 @@ def cached(function: Callable[..., Any], nogil: bool = False) -> Any:
         with contextlib.suppress(Exception):
             dispatcher._cache = _LenientCache(function)
     return dispatcher
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """``njit`` for a function that only kernels call, of integers and floats: it compiles in half the time.
+
+    It has no entry for Python, and is compiled once whatever constants it's called with.
+    """
+    dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+    if hasattr(dispatcher, "get_call_template"):  # else numba.config.DISABLE_JIT
+        resolve = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: resolve(tuple(map(types.unliteral, args)), kws)
+    return dispatcher
+
+
+def compiled(dispatcher: Any, signature: tuple[Any, ...]) -> Any:
+    """A function of `cached`, compiled for one signature or loaded from disk; others are a mistake."""
+    if not dispatcher.signatures:
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return dispatcher
+
+
+def is_kept(dispatcher: Any, signature: tuple[Any, ...]) -> bool:
+    """Whether a function of `cached` is on disk, compiled for that signature."""
+    try:
+        key = dispatcher._cache._index_key(signature, dispatcher.targetctx.codegen())
+        return key in dispatcher._cache._cache_file._load_index()
+    except Exception:  # no cache, or another numba's
+        return False

@@ -1,27 +1,26 @@
 """Protobuf bytes to YaFF bytes, many messages at once, as machine code that works for all schemas.
 
-A row is done in three passes: `scan` checks the bytes and writes a tape of the fields, `gather` turns the tape
-into objects and knows then how large the buffer is in either form, `emit` writes it. What a row needs besides is
-bounded by its own bytes and by what it writes; where that isn't there, the row is returned and is to be tried
-again with more.
+A row is done in three passes: `scan` checks the bytes and writes a tape of the fields, `gather` turns the
+tape into objects and knows then how large the buffer is in either form, `emit` writes it. What a row needs
+besides is bounded by its own bytes and by what it writes; where that isn't there, the row is returned and
+is to be tried again with more.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import int64, njit
+from numba import int64
 
 from yaffjit.kernels import transcode_state as state
 from yaffjit.kernels import wire_scan as tape
-from yaffjit.kernels.cached import cached
+from yaffjit.kernels.cached import cached, compiled, inner, is_kept
 from yaffjit.kernels.memory import load_i64, store_i64
 from yaffjit.kernels.transcode_emit import emit
 from yaffjit.kernels.transcode_gather import gather
 from yaffjit.kernels.wire import MAX_SIZE
 from yaffjit.kernels.wire_scan import scan
 from yaffjit.plan import wire_tables as tables
-from yaffjit.plan.model import MAX_OFFSET
 
 _NUMBER = 8 * tables.NUMBER
 _SLOT = 8 * tables.SLOT
@@ -31,14 +30,14 @@ _HASH = -0x61C8864680B583EB  # 2**64 divided by the golden ratio
 _SHARED_PER_ENTRY = 4
 
 
-@njit
+@inner
 def _stop(request: int, status: int, needed: int) -> int:
     store_i64(request + state.STATUS, status)
     store_i64(request + state.NEEDED, needed)
     return 0
 
 
-@njit
+@inner
 def _count(request: int, message: int, number: int) -> None:
     """Counts an occurrence of a number of a message, by its ROW."""
     key = (message << 32 | number) + 1
@@ -60,7 +59,7 @@ def _count(request: int, message: int, number: int) -> None:
         i = (i + 1) & mask
 
 
-@njit
+@inner
 def _count_uncarried(request: int, entry: int, end: int) -> None:
     """Counts what is on the tape and isn't carried."""
     while entry < end:
@@ -73,7 +72,7 @@ def _count_uncarried(request: int, entry: int, end: int) -> None:
         entry += tape.ENTRY_NBYTES
 
 
-@njit
+@inner
 def _row(request: int, data: int, nbytes: int, row: int) -> int:
     """Transcodes one message; 0 if it isn't done, for which there's a status."""
     if nbytes > MAX_SIZE:
@@ -113,7 +112,7 @@ def _row(request: int, data: int, nbytes: int, row: int) -> int:
         or (mode == state.WRITE_SMALLEST and sparse_size < size)
     ):
         form = state.SPARSE_POS
-    if max(size, sparse_size) > MAX_OFFSET:
+    if max(size, sparse_size) > load_i64(request + state.MOST):
         return _stop(request, state.PLAIN, 0)
     if form == state.SPARSE_POS:
         size = sparse_size
@@ -154,7 +153,8 @@ def _transcode_rows(request: int, first: int, last: int) -> int:
 def _scan_rows(table: int, data: int, nbytes: int, offsets: int, first: int, last: int) -> int:
     """The first of the rows ``first`` to ``last - 1`` that protobuf doesn't accept, else ``last``.
 
-    Requires: the address of a table; ``nbytes`` readable bytes at ``data``; ``last + 1`` int64 at ``offsets``.
+    Requires: the address of a table; ``nbytes`` readable bytes at ``data``; ``last + 1`` int64 at
+    ``offsets``.
     """
     for row in range(first, last):
         begin = load_i64(offsets + 8 * row)
@@ -166,10 +166,33 @@ def _scan_rows(table: int, data: int, nbytes: int, offsets: int, first: int, las
     return last
 
 
+_ROWS_SIGNATURE = (int64, int64, int64)
+_SCAN_SIGNATURE = (int64, int64, int64, int64, int64, int64)
+
+
 class Kernel:
-    """The compiled functions."""
+    """The compiled transcoder; compiling it takes ten seconds and more, loading it from disk some tenths."""
 
     def __init__(self) -> None:
-        self.transcode_rows: Any = cached(_transcode_rows, nogil=True)
-        self.transcode_rows.compile(int64(int64, int64, int64))
-        self.transcode_rows.disable_compile()
+        self.transcode_rows: Any = compiled(_rows, _ROWS_SIGNATURE)
+
+    @staticmethod
+    def is_kept() -> bool:
+        """Whether it's in numba's cache on disk."""
+        return is_kept(_rows, _ROWS_SIGNATURE)
+
+
+class ScanKernel:
+    """The compiled check alone."""
+
+    def __init__(self) -> None:
+        self.scan_rows: Any = compiled(_scan, _SCAN_SIGNATURE)
+
+    @staticmethod
+    def is_kept() -> bool:
+        """Whether it's in numba's cache on disk."""
+        return is_kept(_scan, _SCAN_SIGNATURE)
+
+
+_rows = cached(_transcode_rows, nogil=True)
+_scan = cached(_scan_rows, nogil=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from yaffjit.kernels import transcode_state as state
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, store_i64
 from yaffjit.kernels.write import copy as copy_bytes
 from yaffjit.kernels.write import store_u8, store_u16, store_u32, zero
@@ -26,7 +25,7 @@ _EMPTY_FLAT = 0x8000
 _EMPTY_SPARSE = 2
 
 
-@njit
+@inner
 def _put(to: int, bits: int, width: int) -> None:
     if width == 4:
         store_u32(to, bits)
@@ -36,7 +35,7 @@ def _put(to: int, bits: int, width: int) -> None:
         store_u8(to, bits)
 
 
-@njit
+@inner
 def _slots(first: int, fields: int, position: int, form: int) -> None:
     """The slots of a flat or fixed message at ``position`` from the end, whose first one is at ``first``."""
     count = load_i64(fields)
@@ -50,7 +49,7 @@ def _slots(first: int, fields: int, position: int, form: int) -> None:
             store_u32(slot, position - load_i64(value + form))
 
 
-@njit
+@inner
 def _flat(table: int, made: int, at: int, position: int, form: int) -> None:
     fields = load_i64(made + state.A)
     count = load_i64(fields)
@@ -79,7 +78,7 @@ def _flat(table: int, made: int, at: int, position: int, form: int) -> None:
             store_u8(place, load_u8(place) | 1 << (bit & 7))
 
 
-@njit
+@inner
 def _sparse(made: int, at: int, position: int, form: int) -> None:
     fields = load_i64(made + state.A)
     count = load_i64(fields)
@@ -105,7 +104,7 @@ def _sparse(made: int, at: int, position: int, form: int) -> None:
         copy_bytes(at - 4 - nbytes, load_i64(made + state.META), nbytes)
 
 
-@njit
+@inner
 def emit(request: int, root: int, out: int, nbytes: int, form: int) -> None:
     """Writes a buffer of ``nbytes`` at ``out``; ``form``: FLAT_POS or SPARSE_POS, whose positions count.
 

@@ -1,11 +1,10 @@
-"""Fields of one message on the way from a tape to YaFF: which occurrences count, what is written, in what order."""
+"""Fields of one message on the way from a tape to YaFF: which occurrences count, and in what order."""
 
 from __future__ import annotations
 
-from numba import njit
-
 from yaffjit.kernels import transcode_state as state
 from yaffjit.kernels import wire_scan as tape
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, load_u32, store_i64
 from yaffjit.kernels.wire import is_member, is_utf8, quieted, read_varint, scalar_of
 from yaffjit.kernels.write import (
@@ -48,7 +47,7 @@ _SIGN32 = 0x80000000
 _MASK32 = 0xFFFFFFFF
 
 
-@njit
+@inner
 def collect(slots: int, entry: int, end: int) -> None:
     """Put the fields of a part of a message into its slots, behind what is there already.
 
@@ -83,7 +82,7 @@ def collect(slots: int, entry: int, end: int) -> None:
         entry = following
 
 
-@njit
+@inner
 def is_zero(bits: int, float_width: int) -> bool:
     """Whether a value is 0; -0.0 is."""
     if float_width == 0:
@@ -91,7 +90,7 @@ def is_zero(bits: int, float_width: int) -> bool:
     return bits & 0x7FFFFFFF == 0 if float_width == 4 else bits & 0x7FFFFFFFFFFFFFFF == 0
 
 
-@njit
+@inner
 def hides(bits: int, default: int, float_width: int) -> bool:
     """Whether only a presence bit can show that an explicit scalar is there."""
     if default == 0:
@@ -114,7 +113,7 @@ def hides(bits: int, default: int, float_width: int) -> bool:
     return abs(value - number) <= min(abs(value), abs(number)) * epsilon
 
 
-@njit
+@inner
 def _put(to: int, bits: int, width: int) -> None:
     if width == 8:
         store_i64(to, bits)
@@ -124,7 +123,7 @@ def _put(to: int, bits: int, width: int) -> None:
         store_u8(to, bits)
 
 
-@njit
+@inner
 def _unpack(to: int, pos: int, nbytes: int, op: int, width: int, enum: int) -> int:
     """Writes packed values, without what a closed enum doesn't have; the place behind them.
 
@@ -151,7 +150,7 @@ def _unpack(to: int, pos: int, nbytes: int, op: int, width: int, enum: int) -> i
     return to
 
 
-@njit
+@inner
 def _are_quiet(pos: int, count: int) -> bool:
     """Whether none of the floats is a signalling NaN."""
     loud = 0
@@ -161,7 +160,7 @@ def _are_quiet(pos: int, count: int) -> bool:
     return loud == 0
 
 
-@njit
+@inner
 def scalar_array(request: int, live: int, first: int) -> int:
     """The array of all values of a chain; ABSENT if there are none, or NO_ROOM.
 
@@ -204,7 +203,7 @@ def scalar_array(request: int, live: int, first: int) -> int:
     return made
 
 
-@njit
+@inner
 def text_array(request: int, first: int, count: int) -> int:
     """The array of all texts of a chain; or NO_ROOM.
 
@@ -224,7 +223,7 @@ def text_array(request: int, first: int, count: int) -> int:
     return state.new_object(request, state.OFFSETS_TO, 4 + 4 * count, objects, count, 0)
 
 
-@njit
+@inner
 def _precedes(a: int, b: int, key_kind: int) -> bool:
     """Whether the key of pair ``a`` is less than that of ``b``."""
     if key_kind == tables.TEXT_KEY:
@@ -238,7 +237,7 @@ def _precedes(a: int, b: int, key_kind: int) -> bool:
     return load_i64(a + PAIR_KEY) < load_i64(b + PAIR_KEY)
 
 
-@njit
+@inner
 def _sort(pairs: int, spare: int, count: int, key_kind: int) -> int:
     """Sorts addresses of pairs by key, equal ones as they come; where the sorted ones are.
 
@@ -265,7 +264,7 @@ def _sort(pairs: int, spare: int, count: int, key_kind: int) -> int:
     return pairs
 
 
-@njit
+@inner
 def _read_pair(pair: int, entry: int, key_kind: int) -> None:
     """Fills a pair from the tape of its entry."""
     store_i64(pair + PAIR_KEY, 0)
@@ -306,7 +305,7 @@ def _read_pair(pair: int, entry: int, key_kind: int) -> None:
         store_i64(pair + PAIR_KEY, _SIGN64)
 
 
-@njit
+@inner
 def map_pairs(request: int, live: int, first: int, count: int) -> tuple[int, int]:
     """Addresses of the pairs of a map by ascending key, the last one of each key; and how many there are.
 

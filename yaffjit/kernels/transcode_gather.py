@@ -1,16 +1,15 @@
 """From the tape of a message to the objects of its YaFF buffer: one loop with a stack of its own.
 
-Messages are gone through as `yaffjit.codec.encode` does, each field by ascending id with all that it refers to
-before the message itself. A message's fields that are written become a list: their count, and for each the
-address of its live record and its bits, or the address of its object.
+Messages are gone through as `yaffjit.codec.encode` does, each field by ascending id with all that it refers
+to before the message itself. A message's fields that are written become a list: their count, and for each
+the address of its live record and its bits, or the address of its object.
 """
 
 from __future__ import annotations
 
-from numba import njit
-
 from yaffjit.kernels import transcode_state as state
 from yaffjit.kernels import wire_scan as tape
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, stack_words, store_i64
 from yaffjit.kernels.transcode_fields import (
     COUNT,
@@ -59,7 +58,7 @@ _SIGN64 = -0x8000000000000000
 _NOTHING, _ELEMENTS, _PAIRS = range(3)
 
 
-@njit
+@inner
 def _list_of(request: int, pairs: int, count: int) -> int:
     """A list with a copy of the pairs; or NO_ROOM."""
     made = state.allocate(request, 8 + 16 * count)
@@ -69,9 +68,9 @@ def _list_of(request: int, pairs: int, count: int) -> int:
     return made
 
 
-@njit
+@inner
 def _meta_table(request: int, fields: int, count: int) -> tuple[int, int]:
-    """The meta table of written fields, the same one for the same bytes, or NO_ROOM; and the bytes it covers."""
+    """The meta table of written fields, one for the same bytes, or NO_ROOM; and the bytes that it covers."""
     last = load_i64(load_i64(fields + 16 * count - 16) + _ID)
     nbytes = last + max(0, last - 31)
     before = load_i64(request + state.TOP)
@@ -95,7 +94,7 @@ def _meta_table(request: int, fields: int, count: int) -> tuple[int, int]:
     return made, offset
 
 
-@njit
+@inner
 def _finish(request: int, message: int, pairs: int, count: int, needs_presence: int) -> int:
     """The object of a message that is all gathered; or NO_ROOM."""
     fields = _list_of(request, pairs, count)
@@ -158,7 +157,7 @@ def _finish(request: int, message: int, pairs: int, count: int, needs_presence: 
     return made
 
 
-@njit
+@inner
 def _scalar(message: int, live: int, first: int) -> tuple[int, int, int]:
     """The bits of a scalar; whether it's written, or REFUSED; and whether it needs presence bits then."""
     bits = load_i64(first + tape.VALUE) if first != 0 else 0
@@ -178,7 +177,7 @@ def _scalar(message: int, live: int, first: int) -> tuple[int, int, int]:
     return bits, 1, 1 if is_zero(bits, float_width) else 0
 
 
-@njit
+@inner
 def _pair(request: int, entry: int, pair: int, key_kind: int) -> int:
     """The list of a map's pair, with its value unless that's a message; or NO_ROOM."""
     made = state.allocate(request, 40)
@@ -209,12 +208,12 @@ def _pair(request: int, entry: int, pair: int, key_kind: int) -> int:
     return made
 
 
-@njit
+@inner
 def gather(request: int, start: int, end: int) -> int:
     """The object of the root; NO_ROOM, or REFUSED where `encode` has something to say.
 
-    Requires: a request; the tape of an accepted message from ``start`` to ``end``; all of the arena between its
-    TOP and its SLOTS is free.
+    Requires: a request; the tape of an accepted message from ``start`` to ``end``; all of the arena between
+    its TOP and its SLOTS is free.
     """
     table = load_i64(request + state.TABLE)
     frames = stack_words(_FRAMES_WORDS)

@@ -1,14 +1,14 @@
 """What the passes from protobuf's bytes to YaFF's share: a request, an arena, and objects that lie in it.
 
-Objects are what a YaFF buffer is made of. They are made in the order in which a buffer is written, from its end
-to its front, so that their positions (bytes from their start to the end of the buffer) are known at once: one if
-all dynamic messages are flat, one if all are sparse. Texts and scalar arrays with the same bytes are one object.
+Objects are what a YaFF buffer is made of. They are made in the order in which a buffer is written, from its
+end to its front, so that their positions (bytes from their start to the end of the buffer) are known at
+once: one if all dynamic messages are flat, one if all are sparse. Texts and scalar arrays with the same
+bytes are one object.
 """
 
 from __future__ import annotations
 
-from numba import njit
-
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, store_i64
 from yaffjit.kernels.write import are_equal, hash_of
 
@@ -27,22 +27,23 @@ WORK_NBYTES = 8 * 10
 SHARED = 8 * 11  # three words for each shared object, zeros at first; a power of two of them
 SHARED_COUNT = 8 * 12
 SEED = 8 * 13  # of hashes
-COUNTS = 8 * 14  # two words for each number of a message that isn't carried, zeros at first
-COUNTS_COUNT = 8 * 15  # a power of two of them
-COUNTS_USED = 8 * 16
-COUNTS_LEFT_OUT = 8 * 17  # how often the counts had no room for a number
+MOST = 8 * 14  # bytes of a buffer; larger ones are PLAIN
+COUNTS = 8 * 15  # two words for each number of a message that isn't carried, zeros at first
+COUNTS_COUNT = 8 * 16  # a power of two of them
+COUNTS_USED = 8 * 17
+COUNTS_LEFT_OUT = 8 * 18  # how often the counts had no room for a number
 # ... and reads what came of it here,
-STATUS = 8 * 18  # DONE to NEEDS_SHARED, for the row that is returned
-NEEDED = 8 * 19  # bytes of OUT that are missing; count of SHARED that is enough
+STATUS = 8 * 19  # DONE to NEEDS_SHARED, for the row that is returned
+NEEDED = 8 * 20  # bytes of OUT that are missing; count of SHARED that is enough
 # ... and these belong to the row.
-TOP = 8 * 20  # of what is used of the arena from below
-SLOTS = 8 * 21  # and from above
-FLAT_NBYTES = 8 * 22  # written so far, if all dynamic messages are flat
-SPARSE_NBYTES = 8 * 23  # likewise if all are sparse
-LAST = 8 * 24  # the last object
-GENERATION = 8 * 25  # which row the entries of SHARED belong to
-MASK = 8 * 26  # of places in SHARED
-REQUEST_WORDS = 27
+TOP = 8 * 21  # of what is used of the arena from below
+SLOTS = 8 * 22  # and from above
+FLAT_NBYTES = 8 * 23  # written so far, if all dynamic messages are flat
+SPARSE_NBYTES = 8 * 24  # likewise if all are sparse
+LAST = 8 * 25  # the last object
+GENERATION = 8 * 26  # which row the entries of SHARED belong to
+MASK = 8 * 27  # of places in SHARED
+REQUEST_WORDS = 28
 
 WRITE_FLAT, WRITE_SPARSE, WRITE_AUTO, WRITE_SMALLEST = range(4)
 (
@@ -91,7 +92,7 @@ _SHARED_ENTRY = 24
 _SALT = 0x5851F42D4C957F2D
 
 
-@njit
+@inner
 def allocate(request: int, nbytes: int) -> int:
     """Bytes of the arena, a multiple of 8; or NO_ROOM."""
     top = load_i64(request + TOP)
@@ -101,7 +102,7 @@ def allocate(request: int, nbytes: int) -> int:
     return top
 
 
-@njit
+@inner
 def link(request: int, made: int, kind: int, flat_nbytes: int, sparse_nbytes: int) -> None:
     """Puts an object before all others; what it takes in either form, and its own positions, are that."""
     flat = load_i64(request + FLAT_NBYTES) + flat_nbytes
@@ -115,7 +116,7 @@ def link(request: int, made: int, kind: int, flat_nbytes: int, sparse_nbytes: in
     store_i64(request + LAST, made)
 
 
-@njit
+@inner
 def new_object(request: int, kind: int, nbytes: int, a: int, b: int, c: int) -> int:
     """An object of that many bytes in either form; or NO_ROOM."""
     made = allocate(request, SMALL_NBYTES)
@@ -128,7 +129,7 @@ def new_object(request: int, kind: int, nbytes: int, a: int, b: int, c: int) -> 
     return made
 
 
-@njit
+@inner
 def shared(request: int, kind: int, source: int, nbytes: int, count: int) -> int:
     """The text, array of scalars or meta table with these bytes, new if there's none yet; or NO_ROOM.
 

@@ -5,8 +5,7 @@ Positions are addresses. Where one is returned, 0 says that the bytes aren't wha
 
 from __future__ import annotations
 
-from numba import njit
-
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, stack_words, store_i64
 from yaffjit.kernels.verify_text import _is_utf8
 from yaffjit.plan import wire_tables as tables
@@ -20,7 +19,7 @@ _SIGN32 = 0x80000000
 _MASK32 = 0xFFFFFFFF
 
 
-@njit
+@inner
 def read_varint(pos: int, limit: int) -> tuple[int, int]:
     """The 64 bits of a varint of up to ten bytes, and the position behind it."""
     value = 0
@@ -35,7 +34,7 @@ def read_varint(pos: int, limit: int) -> tuple[int, int]:
     return 0, 0
 
 
-@njit
+@inner
 def read_tag(pos: int, limit: int) -> tuple[int, int]:
     """A tag, and the position behind it."""
     tag = 0
@@ -50,7 +49,7 @@ def read_tag(pos: int, limit: int) -> tuple[int, int]:
     return 0, 0
 
 
-@njit
+@inner
 def read_size(pos: int, limit: int, bits: int) -> tuple[int, int]:
     """The size of what follows, which ends at ``limit`` at the latest, and its position.
 
@@ -62,7 +61,7 @@ def read_size(pos: int, limit: int, bits: int) -> tuple[int, int]:
     return size, pos if fits else 0
 
 
-@njit
+@inner
 def scalar_of(op: int, value: int) -> int:
     """The bits of a scalar, of 32 in the low half, by its operation and its varint."""
     if op == tables.VARINT64:
@@ -77,13 +76,13 @@ def scalar_of(op: int, value: int) -> int:
     return value
 
 
-@njit
+@inner
 def quieted(bits: int) -> int:
     """The bits of a float, of a signalling NaN those of its quiet one: Python's floats are doubles."""
     return bits | 0x400000 if bits & 0x7FFFFFFF > 0x7F800000 else bits
 
 
-@njit
+@inner
 def is_member(enum: int, bits: int) -> bool:
     """Whether a closed enum has a number of 32 bits.
 
@@ -101,7 +100,7 @@ def is_member(enum: int, bits: int) -> bool:
     return low < load_i64(enum) and load_i64(enum + _ENUM_NUMBERS + 8 * low) == number
 
 
-@njit
+@inner
 def count_varints(pos: int, limit: int) -> int:
     """How many varints lie there; -1 if the last one has no end or one has over ten bytes."""
     count = 0
@@ -121,7 +120,7 @@ def count_varints(pos: int, limit: int) -> int:
     return count if length == 0 else -1
 
 
-@njit
+@inner
 def skip_group(pos: int, limit: int, number: int, depth: int, table: int) -> int:
     """The position behind the end of an unknown group that began before ``pos``.
 
@@ -163,7 +162,7 @@ def skip_group(pos: int, limit: int, number: int, depth: int, table: int) -> int
     return 0
 
 
-@njit
+@inner
 def is_utf8(start: int, nbytes: int, floor: int) -> bool:
     """Whether the text at ``start`` is UTF-8.
 

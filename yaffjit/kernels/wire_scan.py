@@ -1,12 +1,12 @@
 """One pass over a protobuf message that checks all that protobuf checks, and can write a tape of its fields.
 
-The tape is what later passes read in place of the bytes: `ENTRY_NBYTES` for each occurrence of a field, in the
-order of the bytes. The words of an entry are
+The tape is what later passes read in place of the bytes: `ENTRY_NBYTES` for each occurrence of a field, in
+the order of the bytes. The words of an entry are
 
 * `RECORD`: the address of the field's record in the table;
 * `VALUE`: the bits of a scalar; the address of a text or of packed values; the number of an unknown field;
-* `EXTENT`: `ONE` of a single scalar; the bytes of a text; bytes and count (above 32 bits) of packed values; where
-  on the tape a message ends, whose fields follow its own entry;
+* `EXTENT`: `ONE` of a single scalar; the bytes of a text; bytes and count (above 32 bits) of packed values;
+  where on the tape a message ends, whose fields follow its own entry;
 * `NEXT`: for what comes after.
 
 What protobuf calls unknown has the record of unknown fields: other numbers, other wire types, numbers that a
@@ -16,8 +16,7 @@ there's the entry alone.
 
 from __future__ import annotations
 
-from numba import njit
-
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, load_u32, stack_words, store_i64
 from yaffjit.kernels.wire import (
     MAX_DEPTH,
@@ -62,7 +61,7 @@ _FRAMES_WORDS = 6 * (MAX_DEPTH + 1)
 _MASK32 = 0xFFFFFFFF
 
 
-@njit
+@inner
 def _find(table: int, message: int, number: int) -> int:
     """The record of a field whose number isn't dense."""
     pairs = table + load_i64(message + _FAR)
@@ -80,7 +79,7 @@ def _find(table: int, message: int, number: int) -> int:
     return table + load_i64(message + _UNKNOWN)
 
 
-@njit
+@inner
 def _push(top: int, record: int, value: int, extent: int) -> int:
     store_i64(top, record)
     store_i64(top + VALUE, value)
@@ -88,7 +87,7 @@ def _push(top: int, record: int, value: int, extent: int) -> int:
     return top + ENTRY_NBYTES
 
 
-@njit
+@inner
 def _packed_enum(
     pos: int, limit: int, record: int, unknown: int, number: int, enum: int, top: int, end: int
 ) -> tuple[int, int]:
@@ -118,15 +117,15 @@ def _packed_enum(
     return top, strangers
 
 
-@njit
+@inner
 def scan(table: int, start: int, nbytes: int, floor: int, tape: int, tape_end: int) -> int:
     """Checks a message and writes its tape; with ``tape`` 0 it only checks.
 
     Returns the end of the tape, plus 1 if anything on it isn't carried; or MALFORMED, or NO_ROOM where the
     tape is too short.
 
-    Requires: the address of a table; ``nbytes`` readable bytes at ``start``, and all from ``floor`` to there; a
-    tape of whole entries, at an even address.
+    Requires: the address of a table; ``nbytes`` readable bytes at ``start``, and all from ``floor`` to
+    there; a tape of whole entries, at an even address.
     Source: google.protobuf (upb); the tests compare what is accepted.
     """
     frames = stack_words(_FRAMES_WORDS)

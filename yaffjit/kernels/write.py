@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import _make_store, load_i64, load_u8, load_u16, load_u32, store_i64
 
 _BYTES = ir.IntType(8).as_pointer()
@@ -78,7 +79,7 @@ def float32_of(typingctx: Any, bits: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
-@njit
+@inner
 def copy(to: int, source: int, nbytes: int) -> None:
     """Copy bytes between places that don't overlap."""
     if nbytes >= _LONG:
@@ -101,7 +102,7 @@ def copy(to: int, source: int, nbytes: int) -> None:
         store_u8(to, load_u8(source))
 
 
-@njit
+@inner
 def _short_word(pos: int, nbytes: int) -> int:
     """Up to seven bytes as one number."""
     if nbytes >= 4:
@@ -111,7 +112,7 @@ def _short_word(pos: int, nbytes: int) -> int:
     return load_u8(pos) if nbytes == 1 else 0
 
 
-@njit
+@inner
 def hash_of(pos: int, nbytes: int, seed: int) -> int:
     """A hash of bytes: who doesn't know the seed can't make many of them equal."""
     state = seed ^ nbytes
@@ -124,7 +125,7 @@ def hash_of(pos: int, nbytes: int, seed: int) -> int:
     return mix(state ^ load_i64(end - 8), seed | 1)
 
 
-@njit
+@inner
 def are_equal(a: int, b: int, nbytes: int) -> bool:
     """Whether the same bytes lie at both places."""
     if nbytes < 8:
@@ -135,7 +136,7 @@ def are_equal(a: int, b: int, nbytes: int) -> bool:
     return load_i64(a + nbytes - 8) == load_i64(b + nbytes - 8)
 
 
-@njit
+@inner
 def compare(a: int, a_nbytes: int, b: int, b_nbytes: int) -> int:
     """Negative, 0 or positive: the order of two strings of bytes."""
     shared = min(a_nbytes, b_nbytes)

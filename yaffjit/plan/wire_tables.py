@@ -6,8 +6,8 @@ all messages that it reaches, also through extensions, follow. Somewhere behind 
 * a field record for each declared field and extension, by number: dense for small numbers, in pairs (number,
   record) sorted by number for the rest; and one record of each message for all numbers that it doesn't have;
 * a live record for each field that YaFF carries, by ascending id;
-* the bits of flat metadata that don't depend on values, for the highest id; a message with fewer ids takes the
-  last bytes of them.
+* the bits of flat metadata that don't depend on values, for the highest id; a message with fewer ids takes
+  the last bytes of them.
 
 A table without a plan only says what protobuf accepts.
 """
@@ -219,19 +219,29 @@ def parser_habits() -> ParserHabits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wire:
+class WireField:
     """A field or extension as it is on the wire."""
 
     descriptor: Any
     utf8: bool
 
 
+def wire_fields(plan: Plan, full_name: str) -> list[WireField]:
+    """The declared fields and extensions of a message by number."""
+    message = plan.schema.pool.FindMessageTypeByName(full_name)
+    fields = [
+        WireField(message.fields_by_name[f.name], f.utf8) for f in plan.schema.messages[full_name].fields
+    ]
+    fields += _extensions(plan).get(full_name, [])
+    return sorted(fields, key=lambda f: f.descriptor.number)
+
+
 class _Maker:
     """Lays one table out: first all records, whose places are then known, then what they refer to."""
 
     def __init__(self, plan: Plan, full_name: str, mp: MessagePlan | None) -> None:
+        self.plan = plan
         self.schema = plan.schema
-        self.extensions = _extensions(plan)
         self.fields = self._reached(full_name)
         self.plans = {} if mp is None else _plans(mp)
         self.records = {name: 8 * MESSAGE_WORDS * row for row, name in enumerate(self.fields)}
@@ -255,18 +265,14 @@ class _Maker:
     def _descriptor(self, name: str) -> Any:
         return self.schema.pool.FindMessageTypeByName(name)
 
-    def _reached(self, root: str) -> dict[str, list[_Wire]]:
+    def _reached(self, root: str) -> dict[str, list[WireField]]:
         """All messages that the root reaches, also through extensions, with their fields by number."""
-        found: dict[str, list[_Wire]] = {}
+        found: dict[str, list[WireField]] = {}
         waiting = [root]
         while waiting:
             name = waiting.pop()
             if name not in found:
-                message = self._descriptor(name)
-                own = self.schema.messages[name].fields
-                fields = [_Wire(message.fields_by_name[f.name], f.utf8) for f in own]
-                fields += self.extensions.get(name, [])
-                found[name] = sorted(fields, key=lambda f: f.descriptor.number)
+                fields = found[name] = wire_fields(self.plan, name)
                 waiting += [f.descriptor.message_type.full_name for f in fields if f.descriptor.message_type]
         return found
 
@@ -405,7 +411,7 @@ def _element_operation(f: FieldPlan) -> int:
     return _fixed_operation(f.kind)
 
 
-def _operations(f: _Wire) -> dict[int, int]:
+def _operations(f: WireField) -> dict[int, int]:
     """The operations of a field: its own wire type, packed values where it's repeated; else as unknown."""
     d = f.descriptor
     kind = KINDS[d.type]
@@ -426,9 +432,9 @@ def _operations(f: _Wire) -> dict[int, int]:
     return _UNKNOWN_OPS | {wire_type: op} | ({_WIRE_BYTES: packed} if d.is_repeated else {})
 
 
-def _extensions(plan: Plan) -> dict[str, list[_Wire]]:
+def _extensions(plan: Plan) -> dict[str, list[WireField]]:
     """All extensions of a schema by the full name of the message that they extend."""
-    known: dict[str, list[_Wire]] | None = plan.memo.get("extensions")
+    known: dict[str, list[WireField]] | None = plan.memo.get("extensions")
     if known is None:
         from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -436,7 +442,7 @@ def _extensions(plan: Plan) -> dict[str, list[_Wire]]:
         for file in FileDescriptorSet.FromString(plan.schema.descriptor_set).file:
             for scopes, full_name in _extensions_in(file, file.package, ()):
                 descriptor = plan.schema.pool.FindExtensionByName(full_name)
-                wire = _Wire(descriptor, descriptor.type == 9 and checks_utf8(file, scopes))
+                wire = WireField(descriptor, descriptor.type == 9 and checks_utf8(file, scopes))
                 known.setdefault(descriptor.containing_type.full_name, []).append(wire)
         plan.memo.setdefault("extensions", known)
     return known

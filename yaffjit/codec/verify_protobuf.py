@@ -1,0 +1,127 @@
+"""Whether protobuf accepts bytes as messages of a schema: its own parser or the kernel decides.
+
+What is wrong is said by `yaffjit.codec.verify_protobuf_plain`. The messages needn't be ones that YaFF can
+hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yaffjit.codec.verify_protobuf_plain import check_plain
+from yaffjit.codec.work import Work
+from yaffjit.errors import DecodeError, VerifyError, YaffjitError
+from yaffjit.plan import Plan
+from yaffjit.plan.wire_tables import WireTable, wire_table
+
+if TYPE_CHECKING:
+    from yaffjit.kernels.transcode import ScanKernel
+
+# What protobuf's parser takes for a message and for a byte of it.
+_MESSAGE_SECONDS = 1e-6
+_BYTE_SECONDS = 2e-9
+# Bytes that one call of the kernel checks, so that Ctrl-C works.
+_CALL_NBYTES = 16 * 2**20
+
+
+def verify_protobuf(plan: Plan, full_name: str, data: Any) -> None:
+    """Check that protobuf accepts a message of that type.
+
+    Args:
+        plan: the schema that has it.
+        data: bytes or any contiguous buffer.
+
+    Raises:
+        VerifyError: names the message, the field path, the byte position and the two numbers compared.
+    """
+    _parse(plan, full_name, memoryview(data).tobytes(), None)
+
+
+def verify_protobuf_many(plan: Plan, full_name: str, data: Any, offsets: Any, first_row: int = 0) -> None:
+    """`verify_protobuf` for many messages at once; other threads run meanwhile.
+
+    Args:
+        plan: the schema that has their type.
+        data: bytes or any contiguous buffer that holds them all.
+        offsets: int64[count + 1]; message i is ``data[offsets[i]:offsets[i + 1]]``.
+        first_row: the row of the first message, for errors.
+
+    Raises:
+        VerifyError: of the first row that is bad; positions are within the row.
+    """
+    held = np.frombuffer(data, np.uint8)
+    array = np.ascontiguousarray(offsets, np.int64)
+    count = len(array) - 1
+    nbytes = max(0, int(array[-1]) - int(array[0]))
+    table = wire_table(plan, full_name)
+    kernel = _work.kernel(count * _MESSAGE_SECONDS + nbytes * _BYTE_SECONDS)
+    accepted = 0
+    if kernel is not None and table.complete:
+        accepted = _accepted(kernel, table, held, array)
+    for row in range(accepted, count):
+        payload = row_of(full_name, held, array, row, first_row)
+        _parse(plan, full_name, payload, first_row + row)
+        if kernel is not None and table.complete:
+            raise YaffjitError(
+                f"{full_name}: the compiled check refuses a message of row {first_row + row} that protobuf "
+                "accepts; this is a bug of yaffjit"
+            )
+
+
+def _accepted(kernel: ScanKernel, table: WireTable, data: NDArray[Any], offsets: NDArray[Any]) -> int:
+    """How many rows are accepted before the first one that isn't."""
+    count = len(offsets) - 1
+    step = max(1, count * _CALL_NBYTES // (len(data) + 1))
+    words, held, places = (array.__array_interface__["data"][0] for array in (table.words, data, offsets))
+    for row in range(0, count, step):
+        last = min(row + step, count)
+        done: int = kernel.scan_rows(words, held, len(data), places, row, last)
+        if done < last:
+            return done
+    return count
+
+
+def row_of(full_name: str, data: NDArray[Any], offsets: NDArray[Any], row: int, first_row: int) -> bytes:
+    """The bytes of a row, whose offsets are checked."""
+    begin, end = int(offsets[row]), int(offsets[row + 1])
+    if not 0 <= begin <= end <= len(data):
+        text = f"offsets {begin} and {end} aren't a part of the data ({len(data)} bytes)"
+        raise VerifyError(text, message=full_name, found=end, limit=len(data), row=first_row + row)
+    return data[begin:end].tobytes()
+
+
+def refused(plan: Plan, full_name: str, payload: bytes, cause: Exception, row: int | None) -> DecodeError:
+    """What to raise for a message that protobuf doesn't accept: ``cause`` is what it says itself."""
+    try:
+        check_plain(plan, full_name, payload)
+    except VerifyError as error:
+        error.row = row
+        return error
+    return VerifyError(str(cause), message=full_name, row=row)
+
+
+def _parse(plan: Plan, full_name: str, payload: bytes, row: int | None) -> None:
+    from google.protobuf.message import DecodeError as ProtobufError
+
+    try:
+        plan.schema.message_class(full_name).FromString(payload)
+    except ProtobufError as error:
+        raise refused(plan, full_name, payload, error, row) from None
+
+
+def _load() -> ScanKernel:
+    from yaffjit.kernels.transcode import ScanKernel
+
+    return ScanKernel()
+
+
+def _is_kept() -> bool:
+    from yaffjit.kernels.transcode import ScanKernel
+
+    return ScanKernel.is_kept()
+
+
+_work: Work[ScanKernel] = Work(_load, _is_kept)
