@@ -321,6 +321,16 @@ def test_records_that_lie_anywhere() -> None:
     assert texts.tolist() == [ITEMS[row].title for row in rows]
 
 
+def test_members_of_a_oneof_of_any_number(tmp_path: Any) -> None:
+    (tmp_path / "x.proto").write_text(
+        'syntax = "proto3"; message Far { oneof pick { int32 last = 8190; int32 first = 1; int32 some = 77; } }'
+    )
+    message_type = yj.load_schema(tmp_path / "x.proto")["Far"]
+    names = ["some", None, "last", "first", None, "last"]
+    rows = yj.records(message_type, [message_type.encode({name: 0} if name else {}) for name in names])
+    assert rows.map(lambda far: far.WhichOneof("pick")).tolist() == names
+
+
 def test_text_of_a_view_that_the_function_makes() -> None:
     """It holds the array that it lies in, until it's an object."""
     items = together(Item, [{"image_hash": Item.encode({"title": f"no. {row}"})} for row in range(50)])

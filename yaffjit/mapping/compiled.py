@@ -51,10 +51,9 @@ class _Output:
         assert self.values is not None
         if leaf.form != "oneof":
             return Column(self.values, self.missing)
-        names = np.full(max(leaf.names) + 1, None, object)
-        for number, name in leaf.names.items():
-            names[number] = name
-        return Column(names[self.values], None)
+        numbers = [0, *sorted(leaf.names)]
+        names = np.array([None, *(leaf.names[number] for number in numbers[1:])], object)
+        return Column(names[np.searchsorted(numbers, self.values)], None)
 
 
 class _Stretch:
