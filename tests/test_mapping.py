@@ -323,7 +323,8 @@ def test_records_that_lie_anywhere() -> None:
 
 def test_members_of_a_oneof_of_any_number(tmp_path: Any) -> None:
     (tmp_path / "x.proto").write_text(
-        'syntax = "proto3"; message Far { oneof pick { int32 last = 8190; int32 first = 1; int32 some = 77; } }'
+        'syntax = "proto3";\n'
+        "message Far { oneof pick { int32 last = 8190; int32 first = 1; int32 some = 77; } }"
     )
     message_type = yj.load_schema(tmp_path / "x.proto")["Far"]
     names = ["some", None, "last", "first", None, "last"]
