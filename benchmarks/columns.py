@@ -1,9 +1,12 @@
-"""Five columns of ad banners, beside google.protobuf, ptars and a numpy structured array."""
+"""Columns of ad banners: five beside google.protobuf, ptars and a structured array; twenty, text, lists."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,26 @@ from benchmarks.timing import Bar, Race, check_equal
 
 PATHS = ("id", "price", "state", "stats.clicks", "stats.ctr")
 DTYPES = (np.uint64, np.float64, np.int32, np.uint64, np.float64)
+TWENTY = (
+    *PATHS,
+    "campaign_id",
+    "stats.impressions",
+    "geo.lat",
+    "geo.lon",
+    "daily_limit",
+    "account_id",
+    "contact",
+    "len(tags)",
+    "len(weights)",
+    "weights[0]",
+    "price:float32",
+    "state:int8",
+    "stats.ctr:float32",
+    "geo.lat:float32",
+    "geo.lon:float32",
+)
+TEXTS = ("title", "url")
+TEXT_BYTES_A_SECOND = 1e9
 MAX_EXTRA_BYTES = 5_000_000
 ROWS = 1_000_000
 QUICK_ROWS = 100_000
@@ -72,6 +95,71 @@ def races(quick: bool) -> Iterator[Race]:
     check_equal(race)
     race.checked = False  # it is done, and takes seconds
     yield race
+    yield twenty(data, rows)
+    yield texts(data, rows)
+    yield lists(data, rows)
+    yield compiling(data)
+
+
+def twenty(data: Banners, rows: int) -> Race:
+    """Four times as many columns, into arrays that are there."""
+    wanted = data.records[:0].columns(*TWENTY)
+    out = {path: np.zeros(rows, wanted[path].dtype) for path in TWENTY}
+    five = {path: out[path] for path in PATHS}
+
+    def read(paths: tuple[str, ...], out: dict[str, NDArray[Any]]) -> Arrays:
+        data.records.columns(*paths, out=out)
+        return [out[path] for path in PATHS]
+
+    contenders = {
+        "five columns": lambda: read(PATHS, five),
+        "twenty columns": lambda: read(TWENTY, out),
+    }
+    bars = [Bar("twenty columns", "five columns", at_most=3.0)]
+    return Race(f"numbers of {rows:,} banners", rows, contenders, bars)
+
+
+def texts(data: Banners, rows: int) -> Race:
+    def read() -> Arrays:
+        columns = data.records.columns(*TEXTS)
+        return [columns[path].data for path in TEXTS]
+
+    known = read()
+    nbytes = sum(array.nbytes for array in known)
+    contenders = {"yaffjit": read, "numpy copies of the bytes": lambda: [array.copy() for array in known]}
+    bars = [Bar("yaffjit", seconds=nbytes / TEXT_BYTES_A_SECOND)]
+    return Race(
+        f"two columns of text of {rows:,} banners, {nbytes / rows:.0f} bytes each", rows, contenders, bars
+    )
+
+
+def lists(data: Banners, rows: int) -> Race:
+    def read() -> Arrays:
+        columns = data.records.columns("weights", "tags")
+        return [columns["weights"].values, columns["tags"].values.data, columns["tags"].offsets]
+
+    known = read()
+    contenders = {"yaffjit": read, "numpy copies of the arrays": lambda: [array.copy() for array in known]}
+    return Race(f"a list of floats and one of texts of {rows:,} banners", rows, contenders)
+
+
+def compiling(data: Banners) -> Race:
+    """Seconds until a new set of columns of no rows is there: what compiling takes."""
+    from yaffjit.jit.columns.loops import measure
+    from yaffjit.jit.columns.paths import Paths
+
+    def compiled(count: int) -> float:
+        paths = Paths(data.message_type.plan, tuple(itertools.islice(itertools.cycle(TWENTY), count)))
+        table = np.zeros(len(paths.gathering.slots), np.int64)
+        loop = numba.njit(measure.py_func, nogil=True)
+        started = time.perf_counter()
+        loop(data.records, paths, table, 0, 0)
+        return time.perf_counter() - started
+
+    contenders: dict[str, Callable[[], Any]] = {
+        f"{count} columns": functools.partial(compiled, count) for count in (5, 20, 100)
+    }
+    return Race("compiling columns of numbers", 1, contenders, reported=True)
 
 
 @numba.njit

@@ -21,6 +21,7 @@ GATHER_ROWS = 1 << 17
 GATHER_BYTES = 1 << 24
 FEWEST_ROWS = 256
 _FEW_COLUMNS = 8
+_CACHE_LINE, _LINES_APART, _PAGE = 64, 3, 4096
 
 
 def gathered(
@@ -46,7 +47,7 @@ def gathered(
     first = [i for i, slot in enumerate(wanted.slots) if not slot.second]
     for i in first:
         slot = wanted.slots[i]
-        arrays[i] = given[i] if i in given else np.empty(rows + slot.more, slot.dtype)
+        arrays[i] = given[i] if i in given else _empty(rows + slot.more, slot.dtype, i)
         if slot.more:
             arrays[i][0] = 0
     stretch = GATHER_ROWS // (1 + len(wanted.slots) // _FEW_COLUMNS)
@@ -63,6 +64,16 @@ def gathered(
         if slot.more:  # columns share them
             array.flags.writeable = False
     return arrays
+
+
+def _empty(length: int, dtype: str, number: int) -> Array:
+    """A new array that begins at another place of a page than its neighbours.
+
+    Large arrays begin at the same place, so one row of each would take turns in the same few lines of the
+    first cache. Twenty columns in cache took 0.8 of the time.
+    """
+    shift = number * _LINES_APART * _CACHE_LINE % _PAGE
+    return np.empty(shift + length * np.dtype(dtype).itemsize, np.uint8)[shift:].view(dtype)
 
 
 def _make_second(slots: list[Slot], arrays: list[Array]) -> int:

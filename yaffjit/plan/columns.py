@@ -118,10 +118,12 @@ def expand(mp: MessagePlan, path: str) -> tuple[str, ...]:
     They are in the order of declaration. Messages aren't gone into, oneofs aren't named.
 
     Raises:
-        SchemaError: it isn't a path, or none of the message's fields can be a column.
+        SchemaError: it has a ``*`` but isn't a path, or none of the message's fields can be a column.
         TypeError: it isn't text.
     """
     _check_is_text(path)
+    if "*" not in path:
+        return (path,)
     parser = Parser(mp, path, through=True)
     star = _read(parser).star
     if star is None:

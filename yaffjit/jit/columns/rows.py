@@ -1,16 +1,13 @@
 """What the two passes over rows do with one message: `measure_row` and `fill_row`.
 
-Arrays are known by their addresses in a table, one a slot of `yaffjit.plan.gathering.Gathering`, so that the
-type of a loop doesn't grow with them. What doesn't fit a column is no exception here: the row is given up,
-and whoever runs the loop finds the value and says why.
-
-Requires: the message is well-formed (verified). Source: docs/format.md.
+Many columns are stored by several functions, called one after the other, because large ones take long to
+compile: a hundred columns 2.0 s in one, 0.6 s in seven.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -19,249 +16,45 @@ from numba.core.errors import NumbaTypeError
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-from yaffjit.jit.columns.numbers import from_field, from_integer
-from yaffjit.jit.columns.places import ElementPlace, PairPlace, Walk, text_of
-from yaffjit.jit.columns.texts import copy_bytes
-from yaffjit.jit.columns.times import read_time
-from yaffjit.jit.emit import yaff
-from yaffjit.jit.emit.outline import I1, I8, I64, POINTER
-from yaffjit.jit.maps.search import ascend, distinct, pairs_of, repeats
-from yaffjit.jit.repeated.elements import element_count, first_element
-from yaffjit.jit.text import utf8
+from yaffjit.jit.columns.passes import FITS, Fill, Measure, Pass
+from yaffjit.jit.emit.outline import I64, POINTER
 from yaffjit.jit.types import MessageViewType, PathsType
-from yaffjit.plan.gathering import NO_SLOT, Gathering, Leaf, Loop, gathering
+from yaffjit.plan.gathering import Gathering, Leaf, Loop, gathering
 
-FITS = 0  # what a row gives whose values all fit
-
-
-class _Pass:
-    """One pass over one message.
-
-    Args:
-        builder: where code goes.
-        wanted: what is stored.
-        table: the address of the table of the slots' addresses.
-        row: the message's.
-        owner: of its bytes.
-    """
-
-    def __init__(
-        self,
-        builder: ir.IRBuilder,
-        wanted: Gathering,
-        table: ir.Value,
-        row: ir.Value,
-        owner: ir.Value,
-    ) -> None:
-        self.builder = builder
-        self.owner = owner
-        self.wanted = wanted
-        self.table = table
-        self.row = row
-        self.failed = cgutils.alloca_once_value(builder, I64(FITS))
-
-    # ---- memory ----
-
-    def array(self, slot: int) -> ir.Value:
-        """The pointer to a slot's first byte."""
-        b = self.builder
-        at = b.inttoptr(b.add(self.table, I64(8 * slot)), I64.as_pointer())
-        loaded = b.load(at, align=8)
-        loaded.set_metadata("invariant.load", b.module.add_metadata([]))
-        return b.inttoptr(loaded, POINTER)
-
-    def item(self, slot: int, index: ir.Value, typ: ir.Type = I64) -> ir.Value:
-        """The pointer to an item of a slot's array."""
-        b = self.builder
-        return b.gep(b.bitcast(self.array(slot), typ.as_pointer()), [index], inbounds=True)
-
-    def store(self, slot: int, index: ir.Value, value: ir.Value) -> None:
-        self.builder.store(value, self.item(slot, index, value.type))
-
-    # ---- values ----
-
-    def fixed(self, leaf: Leaf, walk: Walk, index: ir.Value, in_list: bool) -> None:
-        """Store what has a fixed width; note where it doesn't fit."""
-        value, fits = self._value(leaf, walk, in_list)
-        self.store(leaf.values, index, value)
-        if fits is not None:
-            b = self.builder
-            before = b.load(self.failed)
-            is_first = b.and_(b.icmp_signed("==", before, I64(FITS)), b.not_(fits))
-            b.store(b.select(is_first, I64(1 + self.wanted.leaves.index(leaf)), before), self.failed)
-
-    def _value(self, leaf: Leaf, walk: Walk, in_list: bool) -> tuple[ir.Value, ir.Value | None]:
-        b = self.builder
-        if leaf.what in ("which", "present") and leaf.oneof:
-            oneof = next(oneof for oneof in leaf.owner.oneofs if oneof.name == leaf.oneof)
-            number = yaff.which(b, leaf.owner, oneof, walk.message(leaf.steps))
-            if leaf.what == "which":
-                return from_integer(b, number, True, leaf.dtype)
-            return b.zext(b.icmp_unsigned("!=", number, number.type(0)), I8), None
-        assert leaf.f is not None
-        if leaf.what == "length":
-            return self._length(leaf, walk)
-        place = walk.place(leaf.steps)
-        if leaf.what == "present":
-            return b.zext(place.present(), I8), None
-        if leaf.what == "time":
-            is_there = in_list and not leaf.steps
-            return read_time(b, leaf.owner.child(leaf.f), place, leaf.dtype, is_there)
-        value, fits = from_field(b, leaf.f.kind, place.number(), leaf.dtype)
-        return value, fits
-
-    def _length(self, leaf: Leaf, walk: Walk) -> tuple[ir.Value, ir.Value | None]:
-        b = self.builder
-        f = leaf.f
-        assert f is not None
-        valid: ir.Value | None = None
-        if f.repeated:
-            array = walk.array(leaf.steps)
-            count = element_count(b, array)
-            if f.is_map:
-                pairs = pairs_of(leaf.steps[-1].mp.child(f))
-                count = distinct(b, pairs, first_element(b, array), count, self.owner)
-        else:
-            pointer, count = text_of(b, walk.place(leaf.steps))
-            if f.kind == "string":
-                count = utf8.points(b, pointer, count)
-                valid = b.icmp_signed(">=", count, I64(0))
-        value, fits = from_integer(b, count, True, leaf.dtype)
-        if valid is not None:
-            fits = valid if fits is None else b.and_(valid, fits)
-        return value, fits
-
-    # ---- elements ----
-
-    @contextmanager
-    def each(self, loop: Loop, array: ir.Value) -> Iterator[tuple[Walk | None, Walk]]:
-        """Code for each element of an array; gives walks from its key, if it's a map's, and from it."""
-        b = self.builder
-        step = loop.steps[-1]
-        first, count = first_element(b, array), element_count(b, array)
-        if not step.f.is_map:
-            with cgutils.for_range(b, count) as turn:
-                slot = b.gep(first, [b.mul(turn.index, I64(step.f.element_width))], inbounds=True)
-                yield None, Walk(b, None, self.owner, ElementPlace(b, step.f, first, slot))
-            return
-        entry = step.mp.child(step.f)
-        pairs = pairs_of(entry)
-        doubtful = b.not_(
-            ascend(b, pairs, first, count, self.owner)
-        )  # a list that is read as a map may have a key twice
-        with cgutils.for_range(b, count) as turn:
-            pair = b.gep(first, [b.mul(turn.index, I64(pairs.width))], inbounds=True)
-            again = cgutils.alloca_once_value(b, I1(0))
-            b.store(I1(0), again)
-            with b.if_then(doubtful, likely=False):
-                b.store(repeats(b, pairs, first, pair), again)
-            with b.if_then(b.not_(b.load(again))):
-                key, value = (PairPlace(b, entry, f, pair) for f in entry.fields)
-                yield Walk(b, None, self.owner, key), Walk(b, None, self.owner, value)
-
-    def count(self, loop: Loop, array: ir.Value) -> ir.Value:
-        """How many elements are stored."""
-        b = self.builder
-        step = loop.steps[-1]
-        count = element_count(b, array)
-        if not step.f.is_map:
-            return count
-        return distinct(b, pairs_of(step.mp.child(step.f)), first_element(b, array), count, self.owner)
+UNITS = 16  # columns of one function at most
 
 
-class _Measure(_Pass):
-    """The first pass: numbers of rows, and how much of all else a row has."""
-
-    def run(self, message: ir.Value) -> None:
-        b = self.builder
-        walk = Walk(b, message, self.owner)
-        following = b.add(self.row, I64(1))
-        for leaf in self.wanted.root.leaves:
-            if leaf.what == "text":
-                self.store(leaf.starts, following, text_of(b, walk.place(leaf.steps))[1])
-            else:
-                self.fixed(leaf, walk, self.row, False)
-        for loop in self.wanted.root.loops:
-            array = walk.array(loop.steps)
-            self.store(loop.starts, following, self.count(loop, array))
-            if loop.has_counts:
-                sums = {slot: cgutils.alloca_once(b, I64) for slot in _inner_starts(loop)}
-                for total in sums.values():
-                    b.store(I64(0), total)
-                self._sum(loop, array, sums)
-                for slot, total in sums.items():
-                    self.store(slot, following, b.load(total))
-
-    def _sum(self, loop: Loop, array: ir.Value, sums: dict[int, ir.Value]) -> None:
-        b = self.builder
-
-        def add(slot: int, count: ir.Value) -> None:
-            b.store(b.add(b.load(sums[slot]), count), sums[slot])
-
-        with self.each(loop, array) as (key, element):
-            for leaf in loop.leaves:
-                if leaf.what == "text":
-                    walk = key if key is not None and leaf is loop.keys else element
-                    add(leaf.starts, text_of(b, walk.place(leaf.steps))[1])
-            for inner in loop.scope.loops:
-                nested = element.array(inner.steps)
-                add(inner.starts, self.count(inner, nested))
-                if inner.has_counts:
-                    self._sum(inner, nested, sums)
+def _groups(wanted: Gathering) -> list[list[Leaf | Loop]]:
+    """The root's leaves and loops in groups; fields of one message are neighbours."""
+    units: list[Leaf | Loop] = [*wanted.root.leaves, *wanted.root.loops]
+    if len(units) <= UNITS:
+        return [units]
+    units.sort(key=lambda unit: [(step.f.name, repr(step.index)) for step in unit.steps[:-1]])
+    count = -(-len(units) // UNITS)
+    return [units[len(units) * i // count : len(units) * (i + 1) // count] for i in range(count)]
 
 
-class _Fill(_Pass):
-    """The second pass: all that a row has more than one of."""
-
-    def run(self, message: ir.Value) -> None:
-        b = self.builder
-        walk = Walk(b, message, self.owner)
-        for leaf in self.wanted.root.leaves:
-            if leaf.what == "text":
-                pointer, nbytes = text_of(b, walk.place(leaf.steps))
-                begin = b.load(self.item(leaf.starts, self.row))
-                copy_bytes(b, self.item(leaf.values, begin, I8), pointer, nbytes)
-        for loop in self.wanted.root.loops:
-            slots = [loop.starts, *_inner_starts(loop)]
-            cursors = {slot: cgutils.alloca_once(b, I64) for slot in slots}
-            for slot, cursor in cursors.items():
-                b.store(b.load(self.item(slot, self.row)), cursor)
-            self._fill(loop, walk.array(loop.steps), cursors)
-
-    def _fill(self, loop: Loop, array: ir.Value, cursors: dict[int, ir.Value]) -> None:
-        b = self.builder
-        with self.each(loop, array) as (key, element):
-            index = b.load(cursors[loop.starts])
-            following = b.add(index, I64(1))
-            for leaf in loop.leaves:
-                walk = key if key is not None and leaf is loop.keys else element
-                if leaf.what != "text":
-                    self.fixed(leaf, walk, index, True)
-                    continue
-                pointer, nbytes = text_of(b, walk.place(leaf.steps))
-                cursor = cursors[leaf.starts]
-                begin = b.load(cursor)
-                copy_bytes(b, self.item(leaf.values, begin, I8), pointer, nbytes)
-                end = b.add(begin, nbytes)
-                b.store(end, cursor)
-                self.store(leaf.offsets, following, end)
-            for inner in loop.scope.loops:
-                self._fill(inner, element.array(inner.steps), cursors)
-                self.store(inner.offsets, following, b.load(cursors[inner.starts]))
-            b.store(following, cursors[loop.starts])
+def _part(
+    module: ir.Module, pass_class: type[Pass], paths: PathsType, number: int, units: Sequence[Leaf | Loop]
+) -> ir.Function:
+    """A function (message, owner, table, row) for one group."""
+    content = repr((pass_class.__name__, paths.key, number)).encode("utf-8", "surrogatepass")
+    symbol = f"yaffjit.columns.{hashlib.blake2b(content, digest_size=16).hexdigest()}"
+    found = module.globals.get(symbol)
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I64, [POINTER, POINTER, I64, I64]), symbol)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("nounwind")
+    function.attributes.add("noinline")
+    message, owner, table, row = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    wanted = gathering(paths.mp, paths.values, paths.presences)
+    builder.ret(pass_class(builder, wanted, table, row, owner).run(message, units))
+    return function
 
 
-def _inner_starts(loop: Loop) -> Iterator[int]:
-    """The slots of starts of what is within a loop's elements."""
-    for leaf in loop.leaves:
-        if leaf.starts != NO_SLOT:
-            yield leaf.starts
-    for inner in loop.scope.loops:
-        yield inner.starts
-        yield from _inner_starts(inner)
-
-
-def _make_row(name: str, pass_class: Callable[..., Any], doc: str) -> Any:
+def _make_row(name: str, pass_class: type[Pass], doc: str) -> Any:
     def row(typingctx: Any, message: Any, paths: Any, table: Any, row: Any) -> Any:
         if not (isinstance(message, MessageViewType) and isinstance(paths, PathsType)):
             raise NumbaTypeError(f"{name} takes a message view, paths, the address of a table and a row")
@@ -273,9 +66,16 @@ def _make_row(name: str, pass_class: Callable[..., Any], doc: str) -> Any:
         def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
             view = cgutils.create_struct_proxy(message)(context, builder, args[0])
             wanted = gathering(paths.mp, paths.values, paths.presences)
-            run = pass_class(builder, wanted, args[2], args[3], view.owner)
-            run.run(view.pointer)
-            return builder.load(run.failed)
+            groups = _groups(wanted)
+            if len(groups) == 1:
+                made = pass_class(builder, wanted, args[2], args[3], view.owner)
+                return made.run(view.pointer, groups[0])
+            failed: ir.Value = I64(FITS)
+            for number, units in enumerate(groups):
+                function = _part(builder.module, pass_class, paths, number, units)
+                part = builder.call(function, [view.pointer, view.owner, args[2], args[3]])
+                failed = builder.select(builder.icmp_signed("==", failed, I64(FITS)), part, failed)
+            return failed
 
         return types.int64(message, paths, types.int64, types.int64), codegen
 
@@ -293,13 +93,13 @@ _CONTRACT = """
     """
 measure_row = _make_row(
     "measure_row",
-    _Measure,
+    Measure,
     "``measure_row(message, paths, table, row)``: store a row's numbers, and its counts at ``row + 1``."
     + _CONTRACT.format("the arrays of the first pass have the slots' dtypes and lengths; ``row`` is a row."),
 )
 fill_row = _make_row(
     "fill_row",
-    _Fill,
+    Fill,
     "``fill_row(message, paths, table, row)``: store what a row has more than one of."
     + _CONTRACT.format(
         "all arrays have the slots' dtypes and lengths, and the starts have been summed up from the counts "

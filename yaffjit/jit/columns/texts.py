@@ -30,7 +30,7 @@ def copy_bytes(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, nbytes
 
 
 def _emit(function: ir.Function) -> None:
-    """Two pieces from the begin and two to the end, which overlap: branches that depend on lengths are few."""
+    """Two pieces from the begin and two to the end, which overlap: few branches depend on the length."""
     b = ir.IRBuilder(function.append_basic_block())
     target, source, nbytes = function.args
 
