@@ -8,7 +8,7 @@ import kill_campaign
 import pytest
 
 SEED = 20_241
-KILLS = 24
+KILLS = 16
 
 
 def test_kills_at_random_moments(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ examples:
   yaffjit demo                                                  the whole path on made-up data
   yaffjit layout ads.proto ads.Banner                           where each field lies, and what that costs
   yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow
-  yaffjit show banners.arrow 0
+  yaffjit append banners today.pb                               a directory of parts grows
+  yaffjit show banners.arrow --where 'price > 9.5' --limit 3
   yaffjit columns banners.arrow id stats.ctr -o features.parquet
   yaffjit verify banners.arrow
   yaffjit warm                                                  compile ahead, as when an image is built
