@@ -17,9 +17,10 @@ from wire_checks import by_kernel, check_acceptance, check_transcoding, check_un
 from wire_messages import Maker, expected, varint
 
 import yaffjit as yj
-from yaffjit.codec import transcode, verify_protobuf, work
+from yaffjit.codec import stretches, transcode, verify_protobuf
 from yaffjit.codec.transcode import LAYOUTS, transcode_many
 from yaffjit.codec.verify_protobuf import verify_protobuf_many
+from yaffjit.codec.work import KEPT_SECONDS, Work
 
 SCHEMAS = TESTS / "schemas"
 
@@ -42,8 +43,8 @@ def golden(slice: str | None) -> yj.Schema:
 @pytest.fixture
 def plain_tier(monkeypatch: pytest.MonkeyPatch) -> None:
     """No kernel, whatever ran before."""
-    monkeypatch.setattr(transcode, "_work", work.Work(transcode._load, lambda: False))
-    monkeypatch.setattr(verify_protobuf, "_work", work.Work(verify_protobuf._load, lambda: False))
+    monkeypatch.setattr(transcode, "work", Work(transcode._load, lambda: False))
+    monkeypatch.setattr(verify_protobuf, "work", Work(verify_protobuf._load, lambda: False))
 
 
 def tag(number: int, wire_type: int) -> bytes:
@@ -102,27 +103,27 @@ def test_plain_tier(plain_tier: None, layout: str) -> None:
     message_type = wire()["wire.Everything"]
     payloads = [maker.message(message_type.message_class.DESCRIPTOR) for _ in range(60)]
     made = transcode_many(message_type.plan, *joined(payloads), layout, keep_errors=True)
-    assert transcode._work.loaded is None
+    assert transcode.work.loaded is None
     assert outcomes(made) == [expected(message_type, payload, layout) for payload in payloads]
     assert made.uncarried == by_kernel_counts(message_type, payloads)
 
 
 def by_kernel_counts(message_type: yj.MessageType, payloads: list[bytes]) -> Any:
-    loaded = transcode._work
-    transcode._work = work.Work(transcode._load, lambda: True)
+    loaded = transcode.work
+    transcode.work = Work(transcode._load, lambda: True)
     try:
-        transcode._work.load()
+        transcode.work.load()
         return by_kernel(message_type, payloads, "flat").uncarried
     finally:
-        transcode._work = loaded
+        transcode.work = loaded
 
 
 def test_kernel_is_loaded_when_it_pays(plain_tier: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting = work.Work(transcode._load, lambda: False)
-    assert waiting.kernel(work.KEPT_SECONDS * 2) is None  # it would have to be compiled
-    kept = work.Work(transcode._load, lambda: True)
-    assert kept.kernel(work.KEPT_SECONDS / 2) is None
-    assert kept.kernel(work.KEPT_SECONDS) is not None
+    waiting = Work(transcode._load, lambda: False)
+    assert waiting.kernel(KEPT_SECONDS * 2) is None  # it would have to be compiled
+    kept = Work(transcode._load, lambda: True)
+    assert kept.kernel(KEPT_SECONDS / 2) is None
+    assert kept.kernel(KEPT_SECONDS) is not None
 
 
 # --- where there's little room ---
@@ -130,8 +131,8 @@ def test_kernel_is_loaded_when_it_pays(plain_tier: None, monkeypatch: pytest.Mon
 
 def test_rows_that_need_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each thing that may be too small grows, and the row is done again."""
-    monkeypatch.setattr(transcode, "_WORK_NBYTES", 64)
-    monkeypatch.setattr(transcode, "_SHARED", 8)
+    monkeypatch.setattr(stretches, "_WORK_NBYTES", 64)
+    monkeypatch.setattr(stretches, "_SHARED", 8)
     message_type = wire3()["wire3.Everything"]
     message = message_type.message_class(texts=[str(i) for i in range(3000)], raw=b"x" * 50000)
     message.names.update({str(i): str(i) for i in range(500)})
@@ -152,12 +153,12 @@ def test_many_threads() -> None:
         message_type.message_class(number=i, text="t" * (i % 50)).SerializeToString() for i in range(300)
     ]
     wanted = by_kernel(message_type, payloads, "auto")
-    stretch = transcode._STRETCH_NBYTES
+    stretch = stretches._STRETCH_NBYTES
     try:
-        transcode._STRETCH_NBYTES = 64
+        stretches._STRETCH_NBYTES = 64
         made = transcode_many(message_type.plan, *joined(payloads), "auto", threads=3)
     finally:
-        transcode._STRETCH_NBYTES = stretch
+        stretches._STRETCH_NBYTES = stretch
     assert np.array_equal(made.data, wanted.data)
     assert np.array_equal(made.offsets, wanted.offsets)
 
@@ -165,7 +166,7 @@ def test_many_threads() -> None:
 def test_buffers_over_the_limit_are_left_to_encode(monkeypatch: pytest.MonkeyPatch) -> None:
     message_type = wire3()["wire3.Bare"]
     payload = message_type.message_class(text="x" * 100).SerializeToString()
-    monkeypatch.setattr(transcode, "MAX_OFFSET", 50)
+    monkeypatch.setattr(stretches, "MAX_OFFSET", 50)
     assert outcomes(by_kernel(message_type, [payload], "flat")) == [expected(message_type, payload, "flat")]
 
 
@@ -379,5 +380,5 @@ def test_too_many_numbers_to_count() -> None:
     message_type = wire3()["wire3.Bare"]
     payload = b"".join(tag(number, 0) + b"\x01" for number in range(100, 5000))
     made = by_kernel(message_type, [payload], "flat")
-    assert len(made.uncarried) == transcode._COUNTS // 2
+    assert len(made.uncarried) == stretches.COUNTS // 2
     assert made.uncarried.total() + made.uncounted == 4900

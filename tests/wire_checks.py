@@ -10,7 +10,8 @@ from wire_messages import expected
 
 import yaffjit as yj
 from yaffjit.codec import transcode, verify_protobuf
-from yaffjit.codec.transcode import LAYOUTS, Transcoded, transcode_many
+from yaffjit.codec.stretches import Transcoded
+from yaffjit.codec.transcode import LAYOUTS, transcode_many
 from yaffjit.codec.verify_protobuf_plain import check_plain
 from yaffjit.errors import DecodeError, VerifyError
 from yaffjit.plan.wire_tables import wire_table
@@ -19,8 +20,8 @@ from yaffjit.plan.wire_tables import wire_table
 @cache
 def load_kernels() -> None:
     """From here on the compiled kernels decide, however little work there is."""
-    assert transcode._work.load() is not None
-    assert verify_protobuf._work.load() is not None
+    assert transcode.work.load() is not None
+    assert verify_protobuf.work.load() is not None
 
 
 def joined(payloads: list[bytes]) -> tuple[bytes, np.ndarray]:
@@ -75,7 +76,7 @@ def check_acceptance(message_type: yj.MessageType, payloads: list[bytes]) -> int
     """The kernel and the plain check accept what protobuf accepts; how many these are."""
     load_kernels()
     plan, name = message_type.schema._plan, message_type.full_name
-    kernel = verify_protobuf._work.loaded
+    kernel = verify_protobuf.work.loaded
     table = wire_table(plan, name)
     assert kernel is not None and table.complete
     accepted = 0

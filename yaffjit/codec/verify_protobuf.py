@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.codec.stretches import misplaced
 from yaffjit.codec.verify_protobuf_plain import check_plain
 from yaffjit.codec.work import Work
 from yaffjit.errors import DecodeError, VerifyError, YaffjitError
@@ -57,13 +58,15 @@ def verify_protobuf_many(plan: Plan, full_name: str, data: Any, offsets: Any, fi
     count = len(array) - 1
     nbytes = max(0, int(array[-1]) - int(array[0]))
     table = wire_table(plan, full_name)
-    kernel = _work.kernel(count * _MESSAGE_SECONDS + nbytes * _BYTE_SECONDS)
+    kernel = work.kernel(count * _MESSAGE_SECONDS + nbytes * _BYTE_SECONDS)
     accepted = 0
     if kernel is not None and table.complete:
         accepted = _accepted(kernel, table, held, array)
     for row in range(accepted, count):
-        payload = row_of(full_name, held, array, row, first_row)
-        _parse(plan, full_name, payload, first_row + row)
+        begin, end = int(array[row]), int(array[row + 1])
+        if not 0 <= begin <= end <= len(held):
+            raise misplaced(full_name, begin, end, len(held), first_row + row)
+        _parse(plan, full_name, held[begin:end].tobytes(), first_row + row)
         if kernel is not None and table.complete:
             raise YaffjitError(
                 f"{full_name}: the compiled check refuses a message of row {first_row + row} that protobuf "
@@ -82,15 +85,6 @@ def _accepted(kernel: ScanKernel, table: WireTable, data: NDArray[Any], offsets:
         if done < last:
             return done
     return count
-
-
-def row_of(full_name: str, data: NDArray[Any], offsets: NDArray[Any], row: int, first_row: int) -> bytes:
-    """The bytes of a row, whose offsets are checked."""
-    begin, end = int(offsets[row]), int(offsets[row + 1])
-    if not 0 <= begin <= end <= len(data):
-        text = f"offsets {begin} and {end} aren't a part of the data ({len(data)} bytes)"
-        raise VerifyError(text, message=full_name, found=end, limit=len(data), row=first_row + row)
-    return data[begin:end].tobytes()
 
 
 def refused(plan: Plan, full_name: str, payload: bytes, cause: Exception, row: int | None) -> DecodeError:
@@ -124,4 +118,4 @@ def _is_kept() -> bool:
     return ScanKernel.is_kept()
 
 
-_work: Work[ScanKernel] = Work(_load, _is_kept)
+work: Work[ScanKernel] = Work(_load, _is_kept)

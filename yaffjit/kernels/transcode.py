@@ -174,7 +174,7 @@ class Kernel:
     """The compiled transcoder; compiling it takes ten seconds and more, loading it from disk some tenths."""
 
     def __init__(self) -> None:
-        self.transcode_rows: Any = compiled(_rows, _ROWS_SIGNATURE)
+        self.run: Any = compiled(_rows, _ROWS_SIGNATURE)
 
     @staticmethod
     def is_kept() -> bool:

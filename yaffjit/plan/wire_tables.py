@@ -87,7 +87,7 @@ SIGNED32_KEY = 0
 SIGNED64_KEY = 1  # also what has no sign and fewer bits
 UNSIGNED64_KEY = 2
 TEXT_KEY = 3
-_KEYS = {
+KEY_KINDS = {
     "int32": SIGNED32_KEY,
     "sint32": SIGNED32_KEY,
     "sfixed32": SIGNED32_KEY,
@@ -243,7 +243,7 @@ class _Maker:
         self.plan = plan
         self.schema = plan.schema
         self.fields = self._reached(full_name)
-        self.plans = {} if mp is None else _plans(mp)
+        self.plans = {} if mp is None else live_plans(mp)
         self.records = {name: 8 * MESSAGE_WORDS * row for row, name in enumerate(self.fields)}
         self.words = [0] * (MESSAGE_WORDS * len(self.fields))
         self.enums: dict[str, int] = {}
@@ -359,7 +359,7 @@ class _Maker:
                 record[LIVE_ENUM] = self.enums[f.enum]
         if f.is_map:
             key = mp.child(f).fields[0]
-            record[KEY] = _KEYS.get(key.kind, SIGNED64_KEY)
+            record[KEY] = KEY_KINDS.get(key.kind, SIGNED64_KEY)
             record[KEY_CHECKED] = int(key.kind == "string" and not key.utf8)
         return record
 
@@ -375,7 +375,7 @@ class _Maker:
         self.words[word + 1] = stride
 
 
-def _plans(mp: MessagePlan) -> dict[str, MessagePlan]:
+def live_plans(mp: MessagePlan) -> dict[str, MessagePlan]:
     """The message and all that it reaches through fields that YaFF carries."""
     found = {mp.full_name: mp}
     waiting = [mp]
