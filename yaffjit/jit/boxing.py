@@ -86,6 +86,7 @@ def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
     native = cgutils.create_struct_proxy(view)(c.context, b)
     address, native.owner = _read_owner(c, b.load(owner))
     native.pointer = b.gep(address, [_integer(c, obj, "_pos_")])
+    c.context.nrt.incref(b, view, native._getvalue())
     return NativeValue(native._getvalue(), is_error=cgutils.is_not_null(b, c.pyapi.err_occurred()))
 
 
