@@ -106,6 +106,20 @@ def presence_paths(mp: MessagePlan, depth: int = 3) -> Iterator[str]:
                 yield f"{f.name}.{path}"
 
 
+def several_paths(mp: MessagePlan) -> tuple[str, ...]:
+    """Text, lists and maps of a message, and those in lists of messages: what has a second pass."""
+    found = [f.name for f in mp.fields if f.out_of_line and f.kind != "message"]
+    for f in mp.fields:
+        if f.kind == "message":
+            one = mp.child(f).fields[1] if f.is_map else f
+            inner = mp.child(f) if one is f else mp.child(f).child(one) if one.kind == "message" else None
+            if inner is None:
+                found.append(f.name)
+            else:
+                found += [f"{f.name}.{each.name}" for each in inner.fields if each.kind != "message"]
+    return tuple(found)
+
+
 def check_jit() -> None:
     """Jitted getters read accepted buffers in both placements, and find what a view finds in a copy."""
     from yaffjit.columns.gather import gathered
@@ -128,14 +142,18 @@ def check_jit() -> None:
                 compiled[mp.full_name] = values, presences
             values, presences = compiled[mp.full_name]
             paths = Paths(mp, values, presences=presences)
+            several = Paths(mp, several_paths(mp))
             for buf in buffers(seed):
                 if not kernel.check_one(buf, request):
                     continue
                 offsets = np.array([0, len(buf)])
-                found = []
+                found, lists = [], []
                 for place in (guard.at_begin, guard.at_end):
                     data = np.frombuffer((ctypes.c_uint8 * len(buf)).from_address(place(buf)), np.uint8)
                     found.append(gathered(records_unchecked(mp, (data, offsets)), paths, {}))
+                    lists.append(gathered(records_unchecked(mp, (data, offsets)), several, {}))
+                for begin, end in zip(*lists, strict=True):
+                    assert begin.tobytes() == end.tobytes(), (mp.full_name, buf.hex())
                 expected: list[object] = [_follow(mp, buf, path) for path in values]
                 expected += [_has(mp, buf, path) for path in presences]
                 if mp.oneofs:
