@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -382,3 +383,81 @@ def test_too_many_numbers_to_count() -> None:
     made = by_kernel(message_type, [payload], "flat")
     assert len(made.uncarried) == stretches.COUNTS // 2
     assert made.uncarried.total() + made.uncounted == 4900
+
+
+# --- the public face ---
+
+
+def banners(count: int) -> list[bytes]:
+    message_class = wire3()["wire3.Bare"].message_class
+    return [message_class(number=i, text=f"text {i % 7}").SerializeToString() for i in range(count)]
+
+
+def test_there_and_back() -> None:
+    message_type = wire3()["wire3.Bare"]
+    payloads = banners(50)
+    for layout in LAYOUTS:
+        records = message_type.transcode(payloads, layout=layout)
+        assert [records.payload(row) for row in range(50)] == [
+            expected(message_type, payload, layout) for payload in payloads
+        ]
+        records.verify()
+        assert [view.number for view in records] == list(range(50))
+        assert list(message_type.transcode(records, representation="protobuf")) == payloads
+
+
+def test_what_holds_messages() -> None:
+    message_type = wire3()["wire3.Bare"]
+    payloads = banners(20)
+    wanted = message_type.transcode(payloads)
+    held = {
+        "tuple": tuple(payloads),
+        "generator": (payload for payload in payloads),
+        "arrays": joined(payloads),
+        "writable": (bytearray(b"".join(payloads)), joined(payloads)[1]),
+        "arrow": pa.array(payloads, pa.binary()),
+        "chunked": pa.chunked_array([payloads[:7], payloads[7:]], pa.large_binary()),
+    }
+    for name, given_payloads in held.items():
+        made = message_type.transcode(given_payloads)
+        assert [made.payload(row) for row in range(20)] == [wanted.payload(row) for row in range(20)], name
+
+
+def test_null_rows() -> None:
+    message_type = wire3()["wire3.Bare"]
+    first, second = banners(2)
+    records = message_type.transcode(pa.array([None, first, None, second]))
+    assert records.valid.tolist() == [False, True, False, True]
+    assert records[3].number == 1
+    back = message_type.transcode(records, representation="protobuf")
+    assert list(back) == [None, first, None, second]
+    assert back.to_arrow().to_pylist() == [None, first, None, second]
+    with pytest.raises(yj.DecodeError, match=r"^row 2: wire3\.Bare, field number: a varint"):
+        message_type.transcode(pa.array([None, first, b"\x08"]))
+
+
+def test_payloads() -> None:
+    message_type = wire3()["wire3.Bare"]
+    payloads = banners(3)
+    made = message_type.transcode(message_type.transcode(payloads), representation="protobuf")
+    assert (len(made), made[-1], made.to_arrow().to_pylist()) == (3, payloads[2], payloads)
+    assert made.data[made.offsets[1] : made.offsets[2]].tobytes() == payloads[1]
+    assert not made.data.flags.writeable
+    assert repr(made) == f"<Payloads: 3 messages, {len(made.data)} bytes>"
+    with pytest.raises(IndexError):
+        made[3]
+
+
+def test_refused_arguments() -> None:
+    bare, thin = wire3()["wire3.Bare"], wire3()["wire3.Thin"]
+    records = bare.transcode(banners(2))
+    cases: list[tuple[Any, str, str]] = [
+        (records, "yaff", "these records are YaFF already; representation='protobuf' makes protobuf of them"),
+        (records, "x", "representation must be 'yaff' or 'protobuf', not 'x'"),
+        (banners(1), "protobuf", "protobuf is made of records, not of list"),
+        (thin.transcode([b""]), "protobuf", "records of wire3.Bare are needed, not of wire3.Thin"),
+    ]
+    for given_messages, representation, sentence in cases:
+        with pytest.raises((TypeError, ValueError)) as error:
+            bare.transcode(given_messages, representation=representation)
+        assert str(error.value) == sentence

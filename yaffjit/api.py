@@ -300,6 +300,31 @@ class MessageType:
 
         verify_protobuf(self.schema._plan, self.full_name, data)
 
+    def transcode(
+        self, messages: Any, layout: str = "flat", representation: str = "yaff", threads: int | None = None
+    ) -> Any:
+        """Protobuf messages as records, or records as protobuf messages; no Python object for each.
+
+        Args:
+            messages: protobuf messages, as whatever `records` takes: a list of bytes, ``(data, offsets)``, an
+                Arrow column; for ``representation="protobuf"`` records.
+            layout: how YaFF messages of the dynamic layout are written: "flat"; "sparse"; "auto": sparse
+                where that saves more than 10% of the message; "smallest": sparse where that is smaller.
+            representation: what comes out: "yaff" or "protobuf".
+            threads: how many work at the same time, None for one a core.
+
+        Returns:
+            `Records`, whose bytes are those of `encode`; or `yaffjit.rows.Payloads`: ``data``, ``offsets``,
+            ``[i]``, ``to_arrow()``. These are the bytes that protobuf serializes, with maps by ascending key.
+
+        Raises:
+            DecodeError: names the row, message, field path, byte position and the two numbers compared.
+            EncodeError: names the row and the field path of a value that YaFF can't hold.
+        """
+        from yaffjit.rows.transcoded import transcode
+
+        return transcode(self.plan, messages, layout, representation, threads)
+
     def getter(self, path: str) -> Any:
         """A jitted function ``(data: uint8[:], pos: int) -> value`` that reads what a path leads to.
 
