@@ -21,8 +21,8 @@ TOKEN = re.compile(r"""\.?([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|
 REQUEST = re.compile(r":([a-z0-9\[\]]+)$")
 WRAPPER = re.compile(r"google\.protobuf\.\w+Value")
 NOT_A_TIME = {
-    "google.protobuf.Timestamp": np.datetime64("NaT"),
-    "google.protobuf.Duration": np.timedelta64("NaT"),
+    "google.protobuf.Timestamp": np.datetime64("NaT", "ns"),
+    "google.protobuf.Duration": np.timedelta64("NaT", "ns"),
 }
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 

@@ -20,9 +20,9 @@ from yaffjit.plan.columns import presence_path
 from yaffjit.plan.model import MessagePlan
 
 SCHEMAS = Path(__file__).parent / "schemas"
-PATHS_OF_ALL = 48  # compiled once
-PATHS_OF_RANDOM = 12  # compiled for each schema
-SCHEMA_EXAMPLES = max(6, settings.default.max_examples // 25)
+PATHS_OF_ALL = 32  # compiled once
+PATHS_OF_RANDOM = 10  # compiled for each schema
+SCHEMA_EXAMPLES = max(5, settings.default.max_examples // 25)
 LAYOUTS = ("flat", "sparse")
 
 
@@ -70,7 +70,7 @@ def test_there_are_paths_of_every_kind() -> None:
         assert path in paths
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_random_messages(data: st.DataObject) -> None:
     message_type = loaded("paths.proto", "paths.All")
