@@ -93,7 +93,7 @@ def test_presence_of_random_messages() -> None:
         "items[0]",
         "by_id[1].part",
         *paths,
-    ][:24]
+    ][:12]
 
     @settings(max_examples=1)
     @given(st.lists(messages(message_type.message_class), min_size=40, max_size=40))
