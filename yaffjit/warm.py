@@ -95,13 +95,14 @@ def _loops(what: str, mp: MessagePlan, wanted: list[Any]) -> Warmed:
     from yaffjit.rows import records
 
     started = time.perf_counter()
+    none = records(mp, (b"", np.zeros(1, np.int64)))  # in the form of an index
     several = any(not paths.gathering.is_fixed for paths in wanted)
     loops = [measure, fill] if several else [measure]
     before = sum(sum(loop.stats.cache_misses.values()) for loop in loops)
     for paths in wanted:
         table = np.zeros(len(paths.gathering.slots), np.int64)
         for loop in loops[: 1 if paths.gathering.is_fixed else 2]:
-            loop(records(mp, []), paths, table, 0, 0)
+            loop(none, paths, table, 0, 0)
     return _made(what, loops, started, before)
 
 
