@@ -14,9 +14,19 @@ from numba import int64
 
 from yaffjit.kernels import transcode_state as state
 from yaffjit.kernels.cached import cached, compiled, inner, is_kept
-from yaffjit.kernels.memory import load_i32, load_i64, load_u8, load_u16, load_u32, stack_words, store_i64
+from yaffjit.kernels.memory import (
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    stack_words,
+    store_i64,
+    store_u8,
+    store_u32,
+)
 from yaffjit.kernels.wire import MAX_DEPTH, is_member
-from yaffjit.kernels.write import compare, store_u8, store_u32
+from yaffjit.kernels.write import compare
 from yaffjit.kernels.write import copy as copy_bytes
 from yaffjit.plan import serialize_tables as tables
 from yaffjit.plan import tables as yaff

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from yaffjit.kernels import transcode_state as state
 from yaffjit.kernels.cached import inner
-from yaffjit.kernels.memory import load_i64, load_u8, store_i64
+from yaffjit.kernels.memory import load_i64, load_u8, store_i64, store_u8, store_u16, store_u32
 from yaffjit.kernels.write import copy as copy_bytes
-from yaffjit.kernels.write import store_u8, store_u16, store_u32, zero
+from yaffjit.kernels.write import zero
 from yaffjit.plan import tables as yaff
 from yaffjit.plan import wire_tables as tables
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 from yaffjit.kernels import transcode_state as state
 from yaffjit.kernels import wire_scan as tape
 from yaffjit.kernels.cached import inner
-from yaffjit.kernels.memory import load_i64, load_u8, load_u32, store_i64
-from yaffjit.kernels.wire import is_member, is_utf8, quieted, read_varint, scalar_of
-from yaffjit.kernels.write import (
-    compare,
-    float32_of,
-    float64_of,
-    store_u8,
-    store_u32,
-)
+from yaffjit.kernels.memory import load_i64, load_u8, load_u32, store_i64, store_u8, store_u32
+from yaffjit.kernels.wire import is_member, is_text, quieted, read_varint, scalar_of
+from yaffjit.kernels.write import compare, float32_of, float64_of
 from yaffjit.kernels.write import copy as copy_bytes
 from yaffjit.plan import wire_tables as tables
 
@@ -322,7 +316,7 @@ def map_pairs(request: int, live: int, first: int, count: int) -> tuple[int, int
         pair = pairs + PAIR_NBYTES * i
         _read_pair(pair, entry, key_kind)
         store_i64(addresses + 8 * i, pair)
-        if load_i64(live + _KEY_CHECKED) and not is_utf8(
+        if load_i64(live + _KEY_CHECKED) and not is_text(
             load_i64(pair + PAIR_KEY), load_i64(pair + PAIR_KEY_NBYTES), load_i64(request + state.DATA)
         ):
             return state.REFUSED, 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from yaffjit.kernels import transcode_state as state
 from yaffjit.kernels import wire_scan as tape
 from yaffjit.kernels.cached import inner
-from yaffjit.kernels.memory import load_i64, stack_words, store_i64
+from yaffjit.kernels.memory import load_i64, stack_words, store_i64, store_u8, store_u16
 from yaffjit.kernels.transcode_fields import (
     COUNT,
     PAIR_KEY,
@@ -25,7 +25,7 @@ from yaffjit.kernels.transcode_fields import (
 )
 from yaffjit.kernels.wire import MAX_DEPTH
 from yaffjit.kernels.write import copy as copy_bytes
-from yaffjit.kernels.write import store_u8, store_u16, zero
+from yaffjit.kernels.write import zero
 from yaffjit.plan import tables as yaff
 from yaffjit.plan import wire_tables as tables
 

@@ -16,7 +16,7 @@ _HASH = -0x61C8864680B583EB  # 2**64 divided by the golden ratio
 
 
 @njit
-def _is_utf8(start: int, nbytes: int) -> bool:
+def is_utf8(start: int, nbytes: int) -> bool:
     """Requires: ``nbytes`` readable bytes at ``start``, and 8 before them."""
     end = start + nbytes
     pos = start
@@ -99,7 +99,7 @@ def check_text(buffer: int, nbytes: int, pos: int, utf8: int, memo: int, mask: i
             if text_bytes < 0:
                 return -1
         # The root offset and the length lie before the text, so 8 bytes there can be read.
-        if not _is_utf8(buffer + pos + 4, length):
+        if not is_utf8(buffer + pos + 4, length):
             return -1
     return text_bytes
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, stack_words, store_i64
-from yaffjit.kernels.verify_text import _is_utf8
+from yaffjit.kernels.verify_text import is_utf8
 from yaffjit.plan import wire_tables as tables
 
 MAX_DEPTH = 100  # of messages and groups within the root
@@ -163,17 +163,17 @@ def skip_group(pos: int, limit: int, number: int, depth: int, table: int) -> int
 
 
 @inner
-def is_utf8(start: int, nbytes: int, floor: int) -> bool:
+def is_text(start: int, nbytes: int, floor: int) -> bool:
     """Whether the text at ``start`` is UTF-8.
 
     Requires: all bytes from ``floor`` to its end can be read.
     """
     if start + nbytes - floor >= 8:
-        return _is_utf8(start, nbytes)
+        return is_utf8(start, nbytes)
     copy = stack_words(2)
     store_i64(copy, 0)
     word = 0
     for i in range(nbytes):
         word |= load_u8(start + i) << (8 * i)
     store_i64(copy + 8, word)
-    return _is_utf8(copy + 8, nbytes)
+    return is_utf8(copy + 8, nbytes)

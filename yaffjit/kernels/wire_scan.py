@@ -22,7 +22,7 @@ from yaffjit.kernels.wire import (
     MAX_DEPTH,
     count_varints,
     is_member,
-    is_utf8,
+    is_text,
     quieted,
     read_size,
     read_tag,
@@ -207,7 +207,7 @@ def scan(table: int, start: int, nbytes: int, floor: int, tape: int, tape_end: i
                     return MALFORMED
                 value = pos
                 if op == tables.UTF8_TEXT:
-                    if not is_utf8(pos, extent, floor):
+                    if not is_text(pos, extent, floor):
                         return MALFORMED
                     pos += extent
                 elif op == tables.PACKED_VARINT:

@@ -1,4 +1,4 @@
-"""What kernels that write need beside `yaffjit.kernels.memory`: stores, copies, hashes, floats by their bits.
+"""What kernels that write need beside `yaffjit.kernels.memory`: copies, hashes, floats by their bits.
 
 All take and return int64, floats apart. Nothing is checked: each caller states what it requires.
 """
@@ -13,15 +13,20 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from yaffjit.kernels.cached import inner
-from yaffjit.kernels.memory import _make_store, load_i64, load_u8, load_u16, load_u32, store_i64
+from yaffjit.kernels.memory import (
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    store_i64,
+    store_u8,
+    store_u16,
+    store_u32,
+)
 
 _BYTES = ir.IntType(8).as_pointer()
 _INT64 = ir.IntType(64)
 _LONG = 256  # bytes from which on libc copies faster
-
-store_u8 = _make_store(8)
-store_u16 = _make_store(16)
-store_u32 = _make_store(32)
 
 
 @intrinsic
