@@ -38,7 +38,7 @@ class Reader:
         library = folder / "reader.so"
         subprocess.run([compiler(), *FLAGS, str(SOURCE), "-o", str(library)], check=True)
         self._library = ctypes.CDLL(str(library))
-        for name in ("sum_chain", "sum_hoisted"):
+        for name in ("sum_chain", "sum_hoisted", "sum_first"):
             function = getattr(self._library, name)
             function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
             function.restype = ctypes.c_uint64
@@ -64,6 +64,15 @@ class Reader:
             return out
 
         return call
+
+    def rows(
+        self, name: str, data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> Any:
+        """A function without arguments that returns the sum over the rows in their order."""
+        function = getattr(self._library, name)
+        function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+        function.restype = ctypes.c_double if name == "sum_of_banners" else ctypes.c_uint64
+        return lambda: function(data.ctypes.data, offsets.ctypes.data, rows.ctypes.data, len(rows))
 
     def items(self, name: str, data: NDArray[np.uint8], offsets: NDArray[np.int64], *more: Any) -> Any:
         """A function without arguments that calls one of those for items.proto.

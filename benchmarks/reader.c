@@ -227,3 +227,47 @@ int64_t hash_titles(const uint8_t *data, const int64_t *offsets, int64_t count, 
     }
     return mixed;
 }
+
+/* Rows in any order, of tree.proto. */
+uint64_t sum_of_rows(const uint8_t *data, const int64_t *offsets, const int64_t *rows, int64_t count) {
+    uint64_t total = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *r = root(data, offsets, rows[i]);
+        total += number(child(child(r)), 1) + number(child(child(r)), 2) + number(child(child(r)), 3)
+               + number(child(child(r)), 4) + number(child(child(r)), 5) + number(child(child(r)), 6)
+               + number(child(child(r)), 7) + number(child(child(r)), 8) + number(child(child(r)), 9);
+    }
+    return total;
+}
+
+/* One field of each row: mostly finding the row. */
+uint64_t sum_first(const uint8_t *data, const int64_t *offsets, int64_t count) {
+    uint64_t total = 0;
+    for (int64_t row = 0; row < count; row++) total += number(root(data, offsets, row), 1);
+    return total;
+}
+
+uint64_t sum_first_of_rows(const uint8_t *data, const int64_t *offsets, const int64_t *rows, int64_t count) {
+    uint64_t total = 0;
+    for (int64_t i = 0; i < count; i++) total += number(root(data, offsets, rows[i]), 1);
+    return total;
+}
+
+/* yaffjit/demo_ads.proto: five fields of banners in any order. */
+
+enum { BANNER_ID = 1, PRICE = 3, STATE = 4, STATS = 7, CLICKS = 2, RATE = 3 };
+
+double sum_of_banners(const uint8_t *data, const int64_t *offsets, const int64_t *rows, int64_t count) {
+    double total = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *banner = root(data, offsets, rows[i]);
+        const uint8_t *id = field(banner, BANNER_ID, 0), *price = field(banner, PRICE, 16);
+        const uint8_t *state = field(banner, STATE, 24), *slot = field(banner, STATS, 36);
+        uint32_t offset = slot ? load32(slot) : 0;
+        const uint8_t *stats = offset ? banner + offset : NULL;
+        const uint8_t *clicks = field(stats, CLICKS, 8), *rate = field(stats, RATE, 16);
+        uint64_t whole = (id ? load64(id) : 0) + (clicks ? load64(clicks) : 0) + (state ? load32(state) : 0);
+        total += (price ? number_at(price) : 0.0) + (rate ? number_at(rate) : 0.0) + (double)whole;
+    }
+    return total;
+}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import banners, columns, compile, files, getters, items, native, report
+from benchmarks import access, banners, columns, compile, files, getters, items, native, report
 from benchmarks.timing import Bar, Race, check_equal, duration, run
 
 HAS_COMPILER = shutil.which("cc") is not None  # without one test_suite_runs tests the error
@@ -60,7 +60,7 @@ def test_unequal_results_stop_a_race() -> None:
         check_equal(race)
 
 
-@pytest.mark.parametrize("suite", ["getters", "columns", "views", "repeated", "items", "calls"])
+@pytest.mark.parametrize("suite", ["getters", "columns", "views", "repeated", "items", "calls", "access"])
 def test_suite_runs(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,6 +72,12 @@ def test_suite_runs(
     monkeypatch.setattr(items, "TEXTS", 100)
     monkeypatch.setattr(items, "LOOKUPS", 100)
     monkeypatch.setattr(items, "MANY", 40)
+    monkeypatch.setattr(access, "QUICK_NBYTES", 100_000)
+    monkeypatch.setattr(access, "QUICK_VISITS", 100)
+    monkeypatch.setattr(access, "DISTINCT", 100)
+    monkeypatch.setattr(access, "HOT_ROWS", 50)
+    monkeypatch.setattr(access, "LISTED", 6_000)
+    monkeypatch.setattr(access, "QUICK_MANY", 20_000)
     file = tmp_path / "report.json"
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--only", suite, "--json", str(file)])
     if shutil.which("cc") is None:
@@ -162,6 +168,10 @@ def test_pages_name_races_and_bars_that_there_are(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(banners, "DISTINCT", 100)
     monkeypatch.setattr(items, "ROWS", 100)
     monkeypatch.setattr(compile, "process", lambda *places: lambda: "0.5")
+    monkeypatch.setattr(access, "QUICK_NBYTES", 100_000)
+    monkeypatch.setattr(access, "DISTINCT", 100)
+    monkeypatch.setattr(access, "LISTED", 6_000)
+    monkeypatch.setattr(access, "QUICK_MANY", 20_000)
     monkeypatch.setattr(files, "ROWS", 100)
     monkeypatch.setattr(files, "QUICK_BUILT_ROWS", 100)
     known = {("five columns into ready arrays", "extra memory")}

@@ -7,6 +7,7 @@ of the address of each message (`yaffjit.rows.places`).
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -27,7 +28,8 @@ from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
 
 PAGE_SHIFT = 16
-# Where a chunk's words are in the table: `yaffjit.rows.chunks`.
+# Where words are in the table and in a chunk of it: `yaffjit.rows.chunks`.
+PAGES_AT = 16
 OFFSETS_AT = 8
 END_AT = 16
 CHUNK_NBYTES = 24
@@ -47,7 +49,8 @@ def _chunk(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
     def emit(body: Body) -> None:
         b = body.builder
         table, row = body.args
-        first = b.inttoptr(body.load(table, b.shl(b.lshr(row, I64(PAGE_SHIFT)), I64(3)), I64), POINTER)
+        page_at = b.add(b.shl(b.lshr(row, I64(PAGE_SHIFT)), I64(3)), I64(PAGES_AT))
+        first = b.inttoptr(body.load(table, page_at, I64), POINTER)
         before = b.block
         search, found = b.append_basic_block(), b.append_basic_block()
         b.branch(search)
@@ -75,23 +78,46 @@ def _buffer_in_chunk(builder: ir.IRBuilder, data: ir.Value, offsets: ir.Value, r
     return call_outlined(builder, "in_chunk", "", POINTER, [data, offsets, row], emit, frozen=True)
 
 
-def _buffer_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value, scattered: bool) -> ir.Value:
-    """Where the bytes of a row begin; it counts from the table's first. Null for a null row."""
+def _only_chunk(builder: ir.IRBuilder, table: ir.Value) -> list[ir.Value]:
+    """Addresses of the data and of the offsets of a chunk that is the only one, else zeros.
 
-    def emit_chunked(body: Body) -> None:
+    Loops keep them in registers if they are read before anything can end an iteration.
+    """
+
+    def emit(at: int, body: Body) -> None:
+        body.builder.ret(body.load(body.args[0], at, I64))
+
+    return [
+        call_outlined(builder, "only_chunk", at, I64, [table], partial(emit, at), frozen=True)
+        for at in (0, OFFSETS_AT)
+    ]
+
+
+def _buffer_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value, only: list[ir.Value]) -> ir.Value:
+    """Where the bytes of a row begin, which counts from the first chunk."""
+
+    def emit(body: Body) -> None:
         b = body.builder
-        table, row = body.args
+        table, row, data, offsets = body.args
+        with b.if_then(b.icmp_unsigned("!=", data, I64(0))):
+            b.ret(_buffer_in_chunk(b, data, offsets, row))
         chunk = _chunk(b, table, row)
         data, offsets = body.load(chunk, 0, I64), body.load(chunk, OFFSETS_AT, I64)
         b.ret(_buffer_in_chunk(b, data, offsets, row))
 
-    def emit_scattered(body: Body) -> None:
+    args = [table, row, *only]
+    return call_outlined(builder, "buffer", CHUNK_NBYTES, POINTER, args, emit, frozen=True)
+
+
+def _place_pointer(builder: ir.IRBuilder, table: ir.Value, row: ir.Value) -> ir.Value:
+    """Where the bytes of a scattered row begin, which counts from the table's first; null of a null row."""
+
+    def emit(body: Body) -> None:
         b = body.builder
         table, row = body.args
         b.ret(b.inttoptr(body.load(table, b.shl(row, I64(PLACE_SHIFT)), I64), POINTER))
 
-    emit = emit_scattered if scattered else emit_chunked
-    return call_outlined(builder, "buffer", scattered, POINTER, [table, row], emit, frozen=True)
+    return call_outlined(builder, "place", PLACE_SHIFT, POINTER, [table, row], emit, frozen=True)
 
 
 def _root(builder: ir.IRBuilder, buffer: ir.Value, scattered: bool) -> ir.Value:
@@ -114,12 +140,25 @@ def _view(context: Any, builder: ir.IRBuilder, typ: Any, buffer: ir.Value, owner
     return made._getvalue()
 
 
-def _view_of_row(
-    context: Any, builder: ir.IRBuilder, typ: RecordsType, records: Any, row: ir.Value
-) -> ir.Value:
-    """The view of a row that counts from the records' own first."""
-    buffer = _buffer_pointer(builder, records.table, builder.add(records.start, row), typ.scattered)
-    return _view(context, builder, typ, buffer, records.owner)
+class _Rows:
+    """Rows of native records by number from their own first, each within them."""
+
+    def __init__(self, builder: ir.IRBuilder, typ: RecordsType, records: Any) -> None:
+        self._builder = builder
+        self._typ = typ
+        self._records = records
+        self._only = [] if typ.scattered else _only_chunk(builder, records.table)
+
+    def buffer(self, row: ir.Value) -> ir.Value:
+        """Where the bytes of a row begin."""
+        table, place = self._records.table, self._builder.add(self._records.start, row)
+        if self._typ.scattered:
+            return _place_pointer(self._builder, table, place)
+        return _buffer_pointer(self._builder, table, place, self._only)
+
+    def view(self, context: Any, row: ir.Value) -> ir.Value:
+        """The view of a row."""
+        return _view(context, self._builder, self._typ, self.buffer(row), self._records.owner)
 
 
 def _prefetch(builder: ir.IRBuilder, buffer: ir.Value, lines: int) -> None:
@@ -141,7 +180,7 @@ def message_at(typingctx, records, row):  # type: ignore[no-untyped-def]
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         native = cgutils.create_struct_proxy(records)(context, builder, args[0])
-        return _view_of_row(context, builder, records, native, args[1])
+        return _Rows(builder, records, native).view(context, args[1])
 
     return message_type(records.mp)(records, types.int64), codegen
 
@@ -157,8 +196,7 @@ def prefetch_at(typingctx, records, row):  # type: ignore[no-untyped-def]
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
         native = cgutils.create_struct_proxy(records)(context, builder, args[0])
-        row = builder.add(native.start, args[1])
-        buffer = _buffer_pointer(builder, native.table, row, records.scattered)
+        buffer = _Rows(builder, records, native).buffer(args[1])
         _prefetch(builder, buffer, SCATTERED_LINES if records.scattered else PREFETCHED_LINES)
         return context.get_dummy_value()
 
@@ -230,19 +268,30 @@ def call_jitted(
 def _get_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
     index, count = args[1], native.count
-    row = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
-    with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", row, count)):
-        call_jitted(context, builder, _raise_row_error, (types.int64, types.int64), [index, count])
-    return _view_of_row(context, builder, sig.args[0], native, row)
+    rows = _Rows(builder, sig.args[0], native)
+    before = builder.block
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", index, count)):
+        from_end = builder.add(index, count)
+        not_there = builder.or_(
+            builder.icmp_signed(">=", index, I64(0)), builder.icmp_signed("<", from_end, I64(0))
+        )
+        with cgutils.if_unlikely(builder, not_there):
+            call_jitted(context, builder, _raise_row_error, (types.int64, types.int64), [index, count])
+        outside = builder.block
+    row = builder.phi(I64)
+    row.add_incoming(index, before)
+    row.add_incoming(from_end, outside)
+    return rows.view(context, row)
 
 
 @lower_builtin(operator.getitem, RecordsType, UInt64ExactType)
 def _get_unsigned_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
+    rows = _Rows(builder, sig.args[0], native)
     index, count = args[1], native.count
     with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", index, count)):
         call_jitted(context, builder, _raise_row_error, (types.uint64, types.int64), [index, count])
-    return _view_of_row(context, builder, sig.args[0], native, index)
+    return rows.view(context, index)
 
 
 @lower_builtin(operator.getitem, RecordsType, types.SliceType)
@@ -306,6 +355,7 @@ def _next_place(builder: ir.IRBuilder, native: Any, row: ir.Value) -> ir.Value:
     last = builder.sub(native.count, I64(1))
     ahead = builder.add(row, I64(ROWS_AHEAD))
     ahead = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
-    later = _buffer_pointer(builder, native.table, builder.add(native.start, ahead), scattered=True)
-    _prefetch(builder, later, SCATTERED_LINES)
-    return _buffer_pointer(builder, native.table, builder.add(native.start, row), scattered=True)
+    _prefetch(
+        builder, _place_pointer(builder, native.table, builder.add(native.start, ahead)), SCATTERED_LINES
+    )
+    return _place_pointer(builder, native.table, builder.add(native.start, row))

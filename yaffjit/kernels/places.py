@@ -6,21 +6,22 @@ from yaffjit.kernels.cached import cached
 from yaffjit.kernels.memory import load_i64
 
 PAGE_SHIFT = 16
-# Bytes of a chunk's row in the table, and where its words are: `yaffjit.rows.chunks`.
+# Where pages begin in their table, bytes of a chunk, and where its words are: `yaffjit.rows.chunks`.
+PAGES_AT = 16
 CHUNK_NBYTES = 24
 OFFSETS_AT = 8
 END_AT = 16
 
 
-def _find_rows(pages, rows, places):  # type: ignore[no-untyped-def]
+def _find_rows(table, rows, places):  # type: ignore[no-untyped-def]
     """Stores the address and the bytes of each row's message in ``places``, int64 of shape (rows, 2).
 
-    Requires: ``pages`` is the address of a table of pages, whose chunks hold each of ``rows``.
+    Requires: ``table`` is the address of a table of pages, whose chunks hold each of ``rows``.
     Source: `yaffjit.rows.places`.
     """
     for i in range(len(rows)):
         row = rows[i]
-        chunk = load_i64(pages + 8 * (row >> PAGE_SHIFT))
+        chunk = load_i64(table + PAGES_AT + 8 * (row >> PAGE_SHIFT))
         while row >= load_i64(chunk + END_AT):
             chunk += CHUNK_NBYTES
         offset_at = load_i64(chunk + OFFSETS_AT) + 8 * row

@@ -1,10 +1,10 @@
 """Where many messages lie, in the regular form: chunks of any number of rows, each with its own offsets.
 
-Message i of a chunk is ``data[base + offsets[i]:base + offsets[i + 1]]``. Jitted code reads a table of int64
-with three words a chunk: the address of its first data; that of its offsets, as if they began with the first
-row of all, so that rows needn't be counted from the chunk; and the row that it ends before. Another table has
-for every 65,536 rows the address of the first chunk that holds one of them. From there a row's chunk is
-searched forwards.
+Message i of a chunk is ``data[base + offsets[i]:base + offsets[i + 1]]``. Jitted code reads two tables of
+int64. One has three words a chunk: the address of its first data; that of its offsets, as if they began with
+the first row of all, so that rows needn't be counted from the chunk; and the row that it ends before. The
+other has for every 65,536 rows the address of the first chunk that holds one; from there a row's chunk
+is searched forwards. Before these it has the first two words of a chunk that is the only one, or zeros.
 """
 
 from __future__ import annotations
@@ -178,7 +178,9 @@ class Chunks:
             first = end
         table[-1:, 2] = _NO_END
         address = table.__array_interface__["data"][0]
-        return address + 8 * CHUNK_WORDS * np.array(self._of_pages(), np.int64), table
+        pages = address + 8 * CHUNK_WORDS * np.array(self._of_pages(), np.int64)
+        only = table[0, :2] if len(table) == 1 else np.zeros(2, np.int64)
+        return np.concatenate((only, pages)), table
 
     def _of_pages(self) -> list[int]:
         """The number of the chunk that holds the first row of each page."""
