@@ -53,7 +53,9 @@ def transcode_many(
         DecodeError: of the first row that protobuf doesn't accept: names the row, the message, the field
             path, the byte position in the message and the two numbers compared.
         EncodeError: of the first row with a value that YaFF can't hold.
-        ValueError: another layout, or the offsets don't fit the data.
+        ValueError: another layout.
+
+    Requires: nobody writes to the data meanwhile.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
