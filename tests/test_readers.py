@@ -382,6 +382,18 @@ def test_large_files_are_split_by_the_kernel(tmp_path: Path, monkeypatch: Any) -
     assert loaded.split is not None
 
 
+def test_bytes_of_files(tmp_path: Path) -> None:
+    data = b"".join(map(CASES[0].framed, MESSAGES))
+    (tmp_path / "x").write_bytes(data)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(data))
+    assert yj.read_delimited(tmp_path / "x").nbytes == len(data)
+    assert yj.read_delimited(tmp_path / "x.gz").nbytes is None
+    with open(tmp_path / "x", "rb") as file:
+        payloads = yj.read_delimited(file)
+        assert (payloads.nbytes, file.tell()) == (None, 0)
+        assert list(payloads) == MESSAGES
+
+
 def test_arguments() -> None:
     with pytest.raises(ValueError) as caught:
         yj.read_length_prefixed(io.BytesIO(b""), "native")

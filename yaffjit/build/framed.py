@@ -58,6 +58,7 @@ class Framed(Payloads):
         self._source = source
         self._framing = framing
         self._check = check and not framing.tells_itself
+        self.nbytes = source.nbytes()
 
     def _batches(self, nbytes: int, whole: bool) -> Iterator[Batch]:
         with self._source.opened() as stream:
@@ -212,14 +213,15 @@ class _Reading:
         except (Short, Fault):
             return None  # which comes again
         self._checked = True
-        if nbytes > HEAD_NBYTES:
-            return None
-        wrong = not is_protobuf(block.view[body : body + nbytes])
-        other = other_reading(self._head, self._complete(), self._framing, 1 if wrong else MANY)
-        if not other or not (wrong or number > self._number):
-            return None
+        wrong = nbytes <= HEAD_NBYTES and not is_protobuf(block.view[body : body + nbytes])
         # Perhaps they only are empty because a length of 4 bytes begins with zeros.
-        what = "isn't a protobuf message" if wrong else f"follows {number - self._number} empty ones"
+        empty = number - self._number
+        if not wrong and not empty:
+            return None
+        other = other_reading(self._head, self._complete(), self._framing, 1 if wrong else MANY)
+        if not other:
+            return None
+        what = "isn't a protobuf message" if wrong else f"follows {empty} empty ones"
         return self._refused(f"{self._where(number, block.base + at)} {what}", other)
 
     def _short(self, short: Short, block: _Block) -> DecodeError | None:

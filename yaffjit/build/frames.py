@@ -5,12 +5,16 @@ These are the specification; `kernels.frames` does the same steps for whole bloc
 
 from __future__ import annotations
 
+import struct
 from abc import ABC, abstractmethod
 
 from yaffjit.build.payloads import MAX_NBYTES
 
 VARINT_NBYTES = 10
 Data = memoryview | bytes
+
+_TFRECORD_HEADER = struct.Struct("<QI")
+_UINT32 = struct.Struct("<I")
 
 
 class Short(Exception):
@@ -151,17 +155,17 @@ class TFRecordFraming(Framing):
         body = at + 12
         if body > end:
             raise Short
-        self._check("its length", data, at, at + 8)
-        found = bounded(at, body, int.from_bytes(data[at : at + 8], "little"), end, 4)
-        self._check("its data", data, body, body + found[1])
+        nbytes, stored = _TFRECORD_HEADER.unpack_from(data, at)
+        self._check("length", data[at : at + 8], stored)
+        found = bounded(at, body, nbytes, end, 4)
+        self._check("data", data[body : body + nbytes], *_UINT32.unpack_from(data, body + nbytes))
         return found
 
-    def _check(self, what: str, data: Data, begin: int, end: int) -> None:
-        crc = self._crc(bytes(data[begin:end]))
+    def _check(self, what: str, data: Data, stored: int) -> None:
+        crc = self._crc(bytes(data))
         masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-        stored = int.from_bytes(data[end : end + 4], "little")
         if masked != stored:
-            raise Fault(f"has the checksum 0x{stored:08x} for {what}, which has 0x{masked:08x}")
+            raise Fault(f"has the checksum 0x{stored:08x} for its {what}, which has 0x{masked:08x}")
 
 
 def byte_count(count: int) -> str:

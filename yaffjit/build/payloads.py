@@ -57,9 +57,11 @@ class Payloads(ABC):
 
     Attributes:
         name: the file, for errors.
+        nbytes: bytes of the file, if positions of records count in them; None otherwise.
     """
 
     name: str
+    nbytes: int | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         for data, offsets, _ in self._batches(READ_NBYTES, whole=False):

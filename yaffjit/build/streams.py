@@ -52,6 +52,13 @@ class Source:
         if not stat.S_ISFIFO(os.stat(self.name).st_mode):  # which would wait for its writer, twice
             open(self.name, "rb").close()
 
+    def nbytes(self) -> int | None:
+        """Bytes of a file that isn't compressed; None of another, of a file object, or of a pipe."""
+        if self._file is not None or not os.path.isfile(self.name):
+            return None
+        with self.opened() as stream:
+            return stream.size
+
     @contextlib.contextmanager
     def opened(self) -> Iterator[Stream]:
         """The file from its beginning, or the rest of a file object."""
