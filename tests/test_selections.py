@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import itertools
 import pickle
 from collections.abc import Callable
@@ -32,6 +33,9 @@ package selections;
 message Row {
   uint64 id = 1;
   string name = 2;
+  repeated double weights = 3;
+  map<int32, string> names = 4;
+  Row child = 5;
 }
 """
 
@@ -258,6 +262,38 @@ def test_selections_share_the_messages(row_type: yj.MessageType, payloads: list[
     both = recs + joined_recs
     assert both[3]._data_ is payloads[3]
     assert both[ROWS + 3]._data_ is joined_recs[0]._data_
+
+
+@numba.njit
+def parts(recs: Any, row: int) -> Any:
+    view = recs[row]
+    return view.weights, view.names, view.child, np.asarray(view.weights)
+
+
+def test_what_comes_out_of_jitted_code_has_its_bytes(row_type: yj.MessageType) -> None:
+    """Of many buffers, also where nothing but an array is left that knows them."""
+    contents: list[dict[str, Any]] = [
+        {"weights": [row / 4, 2.0], "names": {7: "seven"}, "child": {"id": row}} for row in range(ROWS)
+    ]
+    contents[3] = {"weights": [], "names": {}, "child": {"name": "last"}}
+    contents[4] = {}
+    made = [row_type.encode(content) for content in contents]
+    whole = b"".join(made)
+    offsets = np.cumsum([0, *map(len, made)]).tolist()
+    side_by_side = [memoryview(whole)[start:stop] for start, stop in itertools.pairwise(offsets)]
+    for payloads in (made, side_by_side, [*made[:20], None, *side_by_side[20:]]):
+        recs = yj.records(row_type, payloads)
+        for row in range(len(payloads)):
+            weights, names, child, array = parts(recs, row)
+            view = recs[row]
+            assert (list(weights), dict(names), child) == (list(view.weights), dict(view.names), view.child)
+            assert array.tolist() == list(view.weights)
+            if payloads[row] is not None and row > 4:
+                assert child._data_ is view._data_
+    array = parts(recs, 1)[3]
+    del recs, view, weights, names, child, payloads, side_by_side, made, whole
+    gc.collect()
+    assert array.tolist() == [0.25, 2.0]
 
 
 def test_head_tail_and_sample(row_type: yj.MessageType, payloads: list[bytes]) -> None:

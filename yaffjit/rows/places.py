@@ -7,6 +7,7 @@ default instance.
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,8 @@ class Places:
 
     def starts(self, start: int, count: int) -> Iterator[tuple[Data, int] | None]:
         """`start` of each row."""
+        if self._listed and not self.nulls:
+            return zip(self.memory.data[start : start + count], itertools.repeat(0), strict=False)
         return map(self.start, range(start, start + count))
 
     def valid(self, start: int, count: int) -> npt.NDArray[np.bool_]:

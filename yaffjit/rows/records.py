@@ -113,8 +113,8 @@ class Records:
     Requires: the messages are well-formed (`records` checks it), and data doesn't change.
     """
 
-    # _view_class, and what numba reads (_numba_type_, _table_address, _owner), are set when they are first
-    # asked for.
+    # What views need (_view_class, _view_owner), and what numba reads (_numba_type_, _table_address, _owner),
+    # is set when it's first asked for.
     __slots__ = (
         "__weakref__",
         "_count",
@@ -125,6 +125,7 @@ class Records:
         "_store",
         "_table_address",
         "_view_class",
+        "_view_owner",
     )
 
     _plan: MessagePlan
@@ -233,14 +234,14 @@ class Records:
             return self._view_class._default_()
         data, at = found
         try:
-            return self._view_class(data, at + _read_u32(data, at)[0], self._store.memory.view_owner)
+            return self._view_class(data, at + _read_u32(data, at)[0], self._view_owner)
         except struct.error:
             raise _too_short(self, data, at) from None
 
     def __iter__(self) -> Iterator[View]:
         store = self._store
         store.check()
-        view, owner = self._view_class, store.memory.view_owner
+        view, owner = self._view_class, self._view_owner
         try:
             if isinstance(store, Places):
                 for found in store.starts(self._start, self._count):
@@ -472,6 +473,7 @@ def _table_address(recs: Records) -> int:
 
 _AT_FIRST_USE: Mapping[str, Callable[[Records], Any]] = {
     "_view_class": _view_class,
+    "_view_owner": lambda recs: recs._store.memory.view_owner,
     "_numba_type_": _numba_type,
     "_table_address": _table_address,
     "_owner": lambda recs: recs._store.owner,
