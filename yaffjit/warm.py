@@ -32,7 +32,7 @@ class Warmed:
 
 
 def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator[Warmed]:
-    """Compile the verifier, what writes floats in jitted code and, for a message type, what reads columns.
+    """Compile the verifier, what writes floats, what splits files and, for a message type, reads columns.
 
     Args:
         mp: the message type.
@@ -50,6 +50,7 @@ def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator
     wanted = _columns(mp, tuple(dict.fromkeys(paths))) if mp is not None and paths else ()
     yield _verifier()
     yield _floats()
+    yield _frames()
     for run in wanted:
         yield run()
 
@@ -69,6 +70,18 @@ def _floats() -> Warmed:
 
     text_of(0.5)
     return _made("the text of floats", [text_of, write_float], started)
+
+
+def _frames() -> Warmed:
+    import numpy as np
+
+    started = time.perf_counter()
+    from yaffjit.kernels.frames import split
+
+    words = np.zeros(2, np.int64)
+    address = words.__array_interface__["data"][0]
+    split(*(0, 0, address, 0, 0, 0, 0, 0), *(address, address, 0, address))  # of no bytes
+    return _made("what splits files of messages", [split], started)
 
 
 def _columns(mp: MessagePlan, paths: tuple[str, ...]) -> list[Callable[[], Warmed]]:
