@@ -337,9 +337,9 @@ def files(tmp_path: Path, message_type: yj.MessageType, messages: list[Any], mon
 def test_build_and_append(capsys: Capture, files: Path) -> None:
     out, _ = run(capsys, "build", "w.proto", "w.M", "x.pb", "-o", "rows", "--part-rows", 3)
     nbytes = [Path(f"rows/part-00000{number}.arrow").stat().st_size for number in range(2)]
-    assert out == f"rows: 4 w.M messages in 2 parts, {sum(nbytes):,} bytes\n"
+    assert out.startswith(f"rows: 4 w.M messages in 2 parts, {sum(nbytes):,} bytes\n")
     out, _ = run(capsys, "append", "rows", "x.pb", "x.pb")
-    assert out == f"rows: 8 messages more, {Path('rows/part-000002.arrow').stat().st_size:,} bytes\n"
+    assert out.startswith(f"rows: 8 messages more, {Path('rows/part-000002.arrow').stat().st_size:,} bytes\n")
     assert len(yj.open_index("rows")) == 12
     assert run(capsys, "verify", "rows")[0] == "rows: 12 w.M messages in 3 parts, all well-formed\n"
     out, err = run(capsys, "verify", "rows", "--progress")
@@ -362,7 +362,7 @@ def test_a_file_becomes_a_part(capsys: Capture, files: Path) -> None:
 def test_a_bad_message_is_named(capsys: Capture, files: Path) -> None:
     run(capsys, "build", "w.proto", "w.M", "x.pb", "-o", "rows")
     Path("bad.pb").write_bytes(b"\1\x0f")
-    assert fails(capsys, "append", "rows", "x.pb", "bad.pb").startswith("bad.pb, message 0: row 4: not the ")
+    assert fails(capsys, "append", "rows", "x.pb", "bad.pb").startswith("bad.pb: record 0 at byte 0: w.M")
     assert len(yj.open_index("rows")) == 4
 
 

@@ -84,7 +84,6 @@ def test_what_is_not_carried_is_counted(corpus: Corpus) -> None:
         count_unknown(corpus.type.message_class.FromString(payload), counts)
         rows += counts.total() > before
     assert corpus.built.unknown_fields == counts
-    assert corpus.built.unknown_rows == rows
     assert rows == corpus.answers["unknown"] or is_overwritten(corpus)
 
 

@@ -1,47 +1,34 @@
-"""Counts what a protobuf message holds that its schema doesn't name: YaFF doesn't carry it."""
+"""Counts what a protobuf message holds that YaFF doesn't carry."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 
 class UnknownFields:
-    """Counts unknown fields and extensions, in nested messages too.
+    """Counts unknown fields, extensions and fields that are lost, in nested messages too.
 
     protobuf's methods are called by the class, because fields may have their names.
 
+    Args:
+        lost: names of declared fields that YaFF doesn't carry, by full name of their message.
+
     Attributes:
         counts: occurrences by ``"full.name of message #field number"``.
-        total: all occurrences.
-        rows: messages that had any.
     """
 
-    def __init__(self, message_class: Any) -> None:
+    def __init__(self, message_class: Any, lost: Mapping[str, frozenset[str]]) -> None:
         self.counts: Counter[str] = Counter()
-        self.rows = 0
         self._class = message_class
-        self._extendable = _reaches_extendable(message_class.DESCRIPTOR)
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
-
-    def sorted(self) -> list[tuple[str, int]]:
-        """The counts by message and field number."""
-
-        def place(item: tuple[str, int]) -> tuple[str, int]:
-            message, _, number = item[0].rpartition(" #")
-            return message, int(number)
-
-        return sorted(self.counts.items(), key=place)
+        self._lost = lost
+        self._always = bool(lost) or _reaches_extendable(message_class.DESCRIPTOR)
 
     def count(self, message: Any) -> None:
         """Counts in a message of the class, which stays as it is."""
-        if self._extendable or self._has_unknown(message):
-            before = self.total
+        if self._always or self._has_unknown(message):
             self._walk(message)
-            self.rows += self.total != before
 
     def _has_unknown(self, message: Any) -> bool:
         # Much faster than a walk in Python: protobuf discards them at all depths, and the size tells.
@@ -56,12 +43,18 @@ class UnknownFields:
         name = type(message).DESCRIPTOR.full_name
         for unknown in UnknownFieldSet(message):
             self.counts[f"{name} #{unknown.field_number}"] += 1
+        lost = self._lost.get(name, ())
         for field, value in type(message).ListFields(message):
-            if field.is_extension:
-                self.counts[f"{name} #{field.number}"] += 1
+            if field.is_extension or field.name in lost:
+                # As often as it's on the wire.
+                self.counts[f"{name} #{field.number}"] += 1 if field.is_packed else len(_values(value))
             elif field.message_type is not None:
                 for child in _messages(field, value):
                     self._walk(child)
+
+
+def _values(value: Any) -> Any:
+    return value if hasattr(value, "append") or hasattr(value, "items") else (value,)
 
 
 def _messages(field: Any, value: Any) -> Any:

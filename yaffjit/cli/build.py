@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Sequence
+import logging
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import yaffjit as yj
@@ -16,7 +18,10 @@ from yaffjit.cli.options import (
     positive,
     refuse_overwriting,
 )
-from yaffjit.errors import DecodeError, EncodeError
+from yaffjit.cli.readers import add_framing_option, reader_of
+from yaffjit.index.report import summary
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def add_build(commands: Any) -> None:
@@ -24,17 +29,20 @@ def add_build(commands: Any) -> None:
         commands,
         "build",
         _build,
-        "build an index from length-delimited protobuf messages",
+        "build an index from files of protobuf messages",
         "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow\n"
         "yaffjit build ads.proto ads.Banner banners.pb -o banners      a directory, which can grow\n"
-        "yaffjit build ads.proto ads.Banner part1.pb part2.pb -o banners.arrow -I protos --layout sparse",
+        "yaffjit build ads.proto ads.Banner part1.pb part2.pb -o banners.arrow -I protos --layout sparse\n"
+        "yaffjit build ads.proto ads.Banner 'in/*.pb' -o banners.arrow --framing files\n"
+        "yaffjit build ads.proto ads.Banner x.parquet -o banners.arrow --framing parquet:payload\n"
+        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --on-error skip --memory 1G",
     )
     parser.add_argument(
         "schema", type=path_text, metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet"
     )
     parser.add_argument("message", metavar="MESSAGE", help="full name of the message type, as ads.Banner")
     parser.add_argument(
-        "inputs", type=path_text, metavar="INPUT", nargs="+", help="messages, each after its varint length"
+        "inputs", type=path_text, metavar="INPUT", nargs="+", help="files of messages, see --framing"
     )
     parser.add_argument(
         "--output",
@@ -44,7 +52,7 @@ def add_build(commands: Any) -> None:
         metavar="INDEX",
         help="the file to write, or the directory",
     )
-    _add_layout_options(parser)
+    _add_build_options(parser)
     add_schema_options(parser)
 
 
@@ -53,43 +61,79 @@ def add_append(commands: Any) -> None:
         commands,
         "append",
         _append,
-        "add length-delimited protobuf messages, or a whole index file, to an index that is a directory",
+        "add protobuf messages, or a whole index file, to an index that is a directory",
         "yaffjit append banners today.pb\n"
         "yaffjit append banners --adopt banners.arrow     a file becomes a part, perhaps of a new directory",
     )
     parser.add_argument("index", type=path_text, metavar="INDEX", help="a directory with an index")
     parser.add_argument(
-        "inputs", type=path_text, metavar="INPUT", nargs="*", help="messages, each after its varint length"
+        "inputs", type=path_text, metavar="INPUT", nargs="*", help="files of messages, see --framing"
     )
     parser.add_argument(
         "--adopt", type=path_text, metavar="FILE", help="an index file, which is moved into the directory"
     )
-    _add_layout_options(parser)
+    _add_build_options(parser)
     parser.set_defaults(parser=parser)
 
 
-def _add_layout_options(parser: argparse.ArgumentParser) -> None:
+def _add_build_options(parser: argparse.ArgumentParser) -> None:
+    add_framing_option(parser)
     parser.add_argument(
         "--layout",
-        choices=("flat", "sparse", "auto"),
+        choices=("flat", "sparse", "auto", "smallest"),
         default="flat",
-        help="how messages of the dynamic layout are written (default: flat)",
+        help="how messages of the dynamic layout are written; auto: sparse where that saves more than a "
+        "tenth of the message (default: flat)",
+    )
+    parser.add_argument(
+        "--on-error",
+        choices=("raise", "skip", "null"),
+        default="raise",
+        help="what becomes of a message that can't be read: the command fails, or it's left out, or there is "
+        "a null row in its place (default: raise)",
+    )
+    parser.add_argument(
+        "--memory",
+        type=_nbytes,
+        default=512 << 20,
+        metavar="BYTES",
+        help="what the process may take, as 512M or 2G (default: 512M)",
+    )
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="how many work at the same time (default: all cores)"
+    )
+    parser.add_argument(
+        "--compression",
+        choices=("lz4", "zstd"),
+        help="pack the index for keeping; it must be unpacked before it's read in place",
     )
     parser.add_argument(
         "--part-rows", type=positive, metavar="N", help="most messages of a part (of a directory)"
     )
 
 
+def _nbytes(text: str) -> int:
+    """A number of bytes, as 512M."""
+    found = re.fullmatch(r"(\d+)([kmg]?)(i?b)?", text.strip().lower())
+    if found is None or not int(found[1]):
+        raise argparse.ArgumentTypeError(f"not a number of bytes, as 512M: {text!r}")
+    return int(found[1]) * UNITS[found[2]]
+
+
+def _options(parsed: argparse.Namespace) -> dict[str, Any]:
+    names = ("layout", "part_rows", "threads", "memory", "on_error", "compression")
+    return {name: getattr(parsed, name) for name in names}
+
+
 def _build(parsed: argparse.Namespace) -> None:
     refuse_overwriting(parsed.output, [parsed.schema, *parsed.inputs])
-    message_type = load_schema(parsed)[parsed.message]
-    inputs = _Inputs(parsed.inputs)
-    with inputs.named():
-        built = yj.build_index(
-            parsed.output, message_type, inputs, layout=parsed.layout, part_rows=parsed.part_rows
-        )
+    schema = load_schema(parsed)
+    reader = reader_of(parsed.inputs, parsed.framing, lambda: schema)
+    with _said_once():
+        built = yj.build_index(parsed.output, schema[parsed.message], reader, **_options(parsed))
     parts = f" in {len(built.parts)} parts" if len(built.parts) > 1 else ""
     print(f"{built.path}: {built.rows:,} {parsed.message} messages{parts}, {built.nbytes:,} bytes")
+    _print_summary(built)
 
 
 def _append(parsed: argparse.Namespace) -> None:
@@ -99,39 +143,25 @@ def _append(parsed: argparse.Namespace) -> None:
         yj.adopt_index(parsed.index, parsed.adopt)
         print(f"{parsed.index}: {parsed.adopt} is a part of it now")
         return
-    inputs = _Inputs(parsed.inputs)
-    with inputs.named():
-        added = yj.append_index(parsed.index, inputs, layout=parsed.layout, part_rows=parsed.part_rows)
+    reader = reader_of(parsed.inputs, parsed.framing, lambda: yj.open_index_unchecked(parsed.index).schema)
+    with _said_once():
+        added = yj.append_index(parsed.index, reader, **_options(parsed))
     print(f"{added.path}: {added.rows:,} messages more, {added.nbytes:,} bytes")
+    _print_summary(added)
 
 
-class _Inputs:
-    """The messages of several files.
+@contextlib.contextmanager
+def _said_once() -> Iterator[None]:
+    """Keeps off standard error what the summary says."""
+    logger = logging.getLogger("yaffjit")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
-    Attributes:
-        path, number: where the last message is from: its file, and its number there, from 0.
-        handed_out: it's being worked on; False while the next one is read.
-    """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = paths
-        self.path = ""
-        self.number = 0
-        self.handed_out = False
-
-    @contextlib.contextmanager
-    def named(self) -> Iterator[None]:
-        """Has errors name the file and number of the message that is being worked on."""
-        try:
-            yield
-        except (DecodeError, EncodeError) as error:
-            if not self.handed_out:  # reading failed, which names the file itself
-                raise
-            raise type(error)(f"{self.path}, message {self.number}: {error}") from error
-
-    def __iter__(self) -> Iterator[bytes]:
-        for path in self._paths:
-            for number, payload in enumerate(yj.read_delimited(path)):
-                self.path, self.number, self.handed_out = path, number, True
-                yield payload
-                self.handed_out = False
+def _print_summary(built: yj.BuiltIndex) -> None:
+    for line in summary(built):
+        print(f"  {line}")

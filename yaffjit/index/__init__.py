@@ -1,7 +1,8 @@
 """Index files: Arrow files of messages, one or many, self-describing, checksummed and memory-mapped."""
 
 from yaffjit.index.reader import Index, IndexPart, open_index, open_index_unchecked
-from yaffjit.index.writer import BuiltIndex, adopt_index, append_index, build_index
+from yaffjit.index.report import BuiltIndex
+from yaffjit.index.writer import adopt_index, append_index, build_index
 
 __all__ = [
     "BuiltIndex",

@@ -1,111 +1,373 @@
-"""Messages of any origin, one after the other, as the bytes that an index stores."""
+"""Messages of any origin, one after the other, as the bytes that an index stores.
+
+The caller's thread reads them, and has others transcode protobuf bytes meanwhile, a unit at a time.
+"""
 
 from __future__ import annotations
 
-import itertools
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from yaffjit.build.unknown import UnknownFields
 from yaffjit.codec.encode import encode, own_message
-from yaffjit.errors import DecodeError, EncodeError
+from yaffjit.codec.transcode import encode_as, transcode_many
+from yaffjit.codec.transcode import work as kernel_work
+from yaffjit.errors import DecodeError, EncodeError, VerifyError
+from yaffjit.index.ordered import Ordered
+from yaffjit.index.sources import Offsets, Sizes, Source, Unit, Valid
 from yaffjit.plan import MessagePlan
+from yaffjit.pool import checked_threads
 from yaffjit.progress import Bar
 
-logger = logging.getLogger("yaffjit")
+ON_ERROR = ("raise", "skip", "null")
+SHOWN_ERRORS = 10
 
-PROGRESS_ROWS = 256
+MEMORY = 512 << 20
+# What the process has besides: Python, the libraries, and a batch of the writer.
+OTHER_MEMORY = 320 << 20
+UNIT_NBYTES = (4 << 20) - 1  # so that the transcoder does a unit in one piece
+LEAST_UNIT_NBYTES = 256 << 10
+PLAIN_UNIT_NBYTES = 1 << 19  # in Python, so that Ctrl-C needn't wait long
+MADE = 2  # bytes that a unit may become, of each that it may have
+UNITS_AHEAD = 3  # for each thread
+
+FLAT_BIT = 0x80  # in the second byte of the header of a dynamic message
+
+
+@dataclass
+class Piece:
+    """Messages as they are stored.
+
+    Attributes:
+        data, offsets: message i is ``data[offsets[i]:offsets[i + 1]]``.
+        valid: which rows aren't null; None if none is.
+        position: in the input file, behind them; None if nobody knows.
+    """
+
+    data: NDArray[np.uint8]
+    offsets: Offsets
+    valid: Valid | None = None
+    position: int | None = None
+
+    @property
+    def rows(self) -> int:
+        return len(self.offsets) - 1
+
+    def part(self, first: int, last: int) -> Piece:
+        valid = None if self.valid is None else self.valid[first:last]
+        return Piece(self.data, self.offsets[first : last + 1], valid, self.position)
+
+
+@dataclass
+class _Made:
+    """What became of a unit."""
+
+    unit: Unit
+    data: NDArray[np.uint8]
+    offsets: Offsets  # rows that are bad have no bytes
+    errors: dict[int, DecodeError | EncodeError]
+    uncarried: Counter[tuple[str, int]] = field(default_factory=Counter)
+    uncounted: int = 0
 
 
 class Feed:
-    """Messages to be encoded, as many at a time as are asked for.
+    """Messages to be stored, as many at a time as are asked for; a context manager, which ends its threads.
+
+    Args:
+        source: where they come from.
+        layout: of dynamic messages.
+        threads: how many transcode, None for one a core.
+        memory: bytes that the process may take, about.
+        on_error: what becomes of messages that can't be stored: "raise", "skip" or "null".
 
     Attributes:
-        rows: how many were encoded.
-        total: how many there are, None if nobody knows.
-        unknown: what they had that isn't carried.
-
-    Raises:
-        TypeError: what is given isn't an iterable of messages.
+        rows: messages that were handed out.
+        read, read_nbytes: messages that were read, and bytes of those that came as bytes.
+        nulls: rows that were handed out as null.
+        skipped: numbers of the messages that were left out.
+        bad: how many messages couldn't be stored, and errors of the first ones in ``errors``.
+        uncarried: occurrences of fields that YaFF doesn't carry, by full name of the message and number.
+        flat: how many dynamic root messages are flat.
+        message, on_error: as given; the full name of the message type.
     """
 
-    def __init__(self, mp: MessagePlan, messages: Iterable[Any], layout: str) -> None:
-        if not isinstance(messages, Iterable) or isinstance(
-            messages, (str, bytes, bytearray, memoryview, dict)
-        ):
-            raise TypeError(f"messages must be an iterable of messages, not one {type(messages).__name__}")
-        self.rows = 0
-        self.total = len(messages) if isinstance(messages, Sized) else None
-        self.unknown = UnknownFields(mp.plan.schema.message_class(mp.full_name))
+    def __init__(
+        self,
+        mp: MessagePlan,
+        source: Source,
+        layout: str,
+        threads: int | None = None,
+        memory: int = MEMORY,
+        on_error: str = "raise",
+    ) -> None:
+        self.rows = self.read = self.read_nbytes = self.nulls = self.bad = self.flat = 0
+        self.skipped: list[int] = []
+        self.errors: list[str] = []
+        self.uncarried: Counter[tuple[str, int]] = Counter()
+        self.uncounted = 0
+        self.source = source
         self._mp = mp
         self._layout = layout
-        self._messages = iter(messages)
+        self.message = mp.full_name
+        self.on_error = on_error
+        self._counted = UnknownFields(_class_of(mp), _lost_names(mp))
+        self._own: Callable[[Any], Any] | None = None
+        threads = checked_threads(threads)
+        self._ahead = UNITS_AHEAD * threads if threads > 1 else 1
+        unit = max(0, memory - OTHER_MEMORY) // ((1 + MADE) * (self._ahead + 1))
+        unit = max(LEAST_UNIT_NBYTES, min(UNIT_NBYTES, unit))
+        if kernel_work.loaded is None:
+            unit = min(unit, PLAIN_UNIT_NBYTES)
+        self._sizes = Sizes(unit, MADE * unit)
+        self._units = source.units(self._sizes)
+        self._pool: Ordered[Unit, _Made] = Ordered(self._made, threads)
+        self._rest: Piece | None = None
+        self._ended = False
+        self._error: Exception | None = None  # of reading, which comes after the messages before it
+        self._default: bytes | None = None
+        self._position = 0
+
+    def __enter__(self) -> Feed:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._error = None
+        self._pool.__exit__(kind, error, trace)
 
     def more(self) -> bool:
-        """Whether there is a further message."""
-        for message in self._messages:
-            self._messages = itertools.chain((message,), self._messages)
-            return True
-        return False
+        """Whether there is a further row."""
+        while self._rest is None or not self._rest.rows:
+            piece = self._next()
+            if piece is None:
+                return False
+            self._rest = piece
+        return True
 
-    def take(self, count: int | None, bar: Bar) -> Iterator[bytes]:
-        """The next messages, encoded; all if ``count`` is None.
+    def take(self, count: int | None, bar: Bar) -> Iterator[Piece]:
+        """The next messages; all if ``count`` is None.
 
         Raises:
-            EncodeError, DecodeError: a message can't be written or read; names the row.
+            EncodeError, DecodeError: a message can't be stored; names it.
         """
-        mp, layout = self._mp, self._layout
-        own = _reader(mp, self.unknown)
-        for item in itertools.islice(self._messages, count):
+        while (count is None or count > 0) and self.more():
+            piece = self._rest
+            assert piece is not None
+            rows = piece.rows if count is None else min(count, piece.rows)
+            self._rest = piece.part(rows, piece.rows) if rows < piece.rows else None
+            piece = piece.part(0, rows)
+            if count is not None:
+                count -= rows
+            self._count(piece)
+            yield piece
+            self._show(piece, bar)
+
+    def dropped(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Occurrences of fields that aren't carried, by ``"full.name of message #field number"``.
+
+        Returns:
+            Unknown fields and extensions; and declared fields, which YaFF doesn't carry.
+        """
+        counts = Counter({f"{name} #{number}": count for (name, number), count in self.uncarried.items()})
+        counts.update(self._counted.counts)
+        lost = _lost_numbers(self._mp, [key.rpartition(" #")[0] for key in counts])
+        ordered = sorted(counts.items(), key=_place)
+        unknown = {key: count for key, count in ordered if key not in lost}
+        return unknown, {key: count for key, count in ordered if key in lost}
+
+    def layouts(self) -> dict[str, int]:
+        """How many rows have which layout at their root."""
+        if self._mp.layout != "dynamic":
+            return {self._mp.layout: self.rows}
+        return {"flat": self.flat, "sparse": self.rows - self.flat}
+
+    def _next(self) -> Piece | None:
+        while not self._ended and len(self._pool) < self._ahead:
             try:
-                payload = encode(mp, own(item), layout)
-            except EncodeError as error:
-                raise EncodeError(f"row {self.rows}: {error}") from error
-            except DecodeError as error:
-                raise DecodeError(f"row {self.rows}: {error}") from error
-            yield payload
-            self.rows += 1
-            if self.rows % PROGRESS_ROWS == 0:
-                bar.update(PROGRESS_ROWS)
+                unit = next(self._units, None)
+                if unit is None:
+                    self._ended = True
+                elif unit.items is None:
+                    self._pool.put(unit)
+                else:
+                    self._pool.give(self._encoded(unit, unit.items))
+            except Exception as error:
+                self._error, self._ended = error, True
+        if len(self._pool):
+            return self._finished(self._pool.take())
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None
+        return None
 
-    def say_unknown(self, path: str) -> None:
-        """Log what wasn't carried, if anything."""
-        unknown = self.unknown
-        if not unknown.total:
-            return
-        fields = ", ".join(f"{name} ({count:,})" for name, count in unknown.sorted())
-        doubt = f"every message has unknown fields: is {self._mp.full_name} the right type? "
-        logger.warning(
-            "%s: %s%s unknown fields or extensions in %s of %s messages aren't carried: %s",
-            *(path, doubt if unknown.rows == self.rows else ""),
-            *(f"{unknown.total:,}", f"{unknown.rows:,}", f"{self.rows:,}", fields),
+    def _made(self, unit: Unit) -> _Made:
+        """On a thread: messages of protobuf bytes as they are stored."""
+        done = transcode_many(
+            *(self._mp, unit.data, unit.offsets, self._layout, 1, unit.number), keep_errors=True
         )
+        return _Made(unit, done.data, done.offsets, done.errors, done.uncarried, done.uncounted)
+
+    def _encoded(self, unit: Unit, items: list[Any]) -> _Made:
+        """Python objects as they are stored."""
+        mp, layout = self._mp, self._layout
+        if self._own is None:
+            self._own = _reader(mp, self._counted)
+        offsets = np.zeros(unit.rows + 1, np.int64)
+        buffers: list[bytes] = []
+        errors: dict[int, DecodeError | EncodeError] = {}
+        for i, item in enumerate(items):
+            payload = b""
+            try:
+                own = self._own(item)
+                payload = encode_as(mp, own, layout) if layout == "smallest" else encode(mp, own, layout)
+            except (EncodeError, DecodeError) as error:
+                errors[i] = error
+                if self.on_error == "raise":
+                    break
+            buffers.append(payload)
+            offsets[i + 1] = offsets[i] + len(payload)
+        return _Made(unit, np.frombuffer(b"".join(buffers), np.uint8), offsets, errors)
+
+    def _finished(self, made: _Made) -> Piece:
+        """A unit in its turn: what was counted, and what becomes of bad messages."""
+        unit = made.unit
+        if made.errors:
+            self._note(made)
+        self.uncarried.update(made.uncarried)
+        self.uncounted += made.uncounted
+        nbytes = int(unit.offsets[-1] - unit.offsets[0])
+        self._sizes.learn(unit.rows, nbytes, len(made.data) + made.offsets.nbytes)
+        self.read += unit.rows
+        self.read_nbytes += nbytes
+        piece = Piece(made.data, made.offsets, unit.valid, unit.position)
+        if not made.errors:
+            return piece
+        rows = np.array(sorted(made.errors), np.int64)
+        return self._without(piece, rows) if self.on_error == "skip" else self._with_nulls(piece, rows)
+
+    def _note(self, made: _Made) -> None:
+        for i in sorted(made.errors):
+            error = self._named(made.unit, i, made.errors[i])
+            if self.on_error == "raise":
+                raise error from made.errors[i]
+            self.bad += 1
+            if len(self.errors) < SHOWN_ERRORS:
+                self.errors.append(str(error))
+            if self.on_error == "skip":
+                self.skipped.append(made.unit.number + i)
+
+    def _named(self, unit: Unit, i: int, error: DecodeError | EncodeError) -> DecodeError | EncodeError:
+        """An error that says where its message is from."""
+        row = f"row {unit.number + i}: "
+        text = str(error).removeprefix(row)
+        kind = EncodeError if isinstance(error, EncodeError) else DecodeError
+        if unit.where is not None:
+            return kind(f"{unit.where(i)}: {text}")
+        if isinstance(error, VerifyError) and error.row is not None:
+            return error
+        return kind(row + text)
+
+    def _without(self, piece: Piece, rows: Offsets) -> Piece:
+        offsets = np.delete(piece.offsets, rows + 1)  # they have no bytes
+        valid = None if piece.valid is None else np.delete(piece.valid, rows)
+        return Piece(piece.data, offsets, valid, piece.position)
+
+    def _with_nulls(self, piece: Piece, rows: Offsets) -> Piece:
+        """The default instance in place of each, which isn't valid."""
+        if self._default is None:
+            self._default = encode_as(self._mp, _class_of(self._mp)(), self._layout)
+        default = np.frombuffer(self._default, np.uint8)
+        lengths = np.diff(piece.offsets)
+        lengths[rows] = len(default)
+        pieces = np.split(piece.data, piece.offsets[rows])
+        data = np.concatenate([pieces[0], *(part for after in pieces[1:] for part in (default, after))])
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        valid = np.ones(len(lengths), np.bool_) if piece.valid is None else piece.valid.copy()
+        valid[rows] = False
+        return Piece(data, offsets, valid, piece.position)
+
+    def _count(self, piece: Piece) -> None:
+        self.rows += piece.rows
+        if piece.valid is not None:
+            self.nulls += piece.rows - int(np.count_nonzero(piece.valid))
+        if self._mp.layout == "dynamic":
+            self.flat += _flat_roots(piece.data, piece.offsets)
+
+    def _show(self, piece: Piece, bar: Bar) -> None:
+        if self.source.nbytes is None:
+            bar.update(piece.rows)
+        elif piece.position is not None and piece.position > self._position:
+            bar.update(piece.position - self._position)
+            self._position = piece.position
 
 
-def _reader(mp: MessagePlan, unknown: UnknownFields) -> Callable[[Any], Any]:
+def _flat_roots(data: NDArray[np.uint8], offsets: Offsets) -> int:
+    """How many of the dynamic messages are flat, by their headers."""
+    at = offsets[:-1]
+    root = at + data[at]
+    for byte in range(1, 4):
+        root += data[at + byte].astype(np.int64) << 8 * byte
+    return int(np.count_nonzero(data[root + 1] & FLAT_BIT))
+
+
+def _class_of(mp: MessagePlan) -> Any:
+    return mp.plan.schema.message_class(mp.full_name)
+
+
+def _place(item: tuple[str, int]) -> tuple[str, int]:
+    message, _, number = item[0].rpartition(" #")
+    return message, int(number)
+
+
+def _lost_names(mp: MessagePlan) -> dict[str, frozenset[str]]:
+    """Declared fields that YaFF doesn't carry, of all messages within one, by its full name."""
+    found: dict[str, frozenset[str]] = {}
+    waiting = [mp]
+    while waiting:
+        plan = waiting.pop()
+        if plan.full_name in found:
+            continue
+        found[plan.full_name] = frozenset(name for name, _ in plan.lost)
+        waiting += [plan.child(f) for f in plan.fields if f.message]
+    return {name: lost for name, lost in found.items() if lost}
+
+
+def _lost_numbers(mp: MessagePlan, names: list[str]) -> frozenset[str]:
+    """Those of some messages, as ``"full.name of message #field number"``."""
+    lost = _lost_names(mp)
+    found = []
+    for name in set(names) & set(lost):
+        fields = mp.plan.schema.message_class(name).DESCRIPTOR.fields_by_name
+        found += [f"{name} #{fields[field].number}" for field in lost[name]]
+    return frozenset(found)
+
+
+def _reader(mp: MessagePlan, counted: UnknownFields) -> Callable[[Any], Any]:
     """Turns what people have into what `encode` takes, and counts what is lost."""
-    from google.protobuf.message import DecodeError as ProtobufError
     from google.protobuf.message import Message
 
     from yaffjit.view import View
 
-    message_class = mp.plan.schema.message_class(mp.full_name)
+    message_class = _class_of(mp)
 
     def read(item: Any) -> Any:
-        if isinstance(item, (bytes, bytearray, memoryview)):
-            try:
-                item = message_class.FromString(bytes(item))
-            except ProtobufError as error:
-                raise DecodeError(f"not the protobuf bytes of {mp.full_name}: {error}") from error
-        elif isinstance(item, dict):
+        if isinstance(item, dict):
             return item
-        elif isinstance(item, View):
+        if isinstance(item, View):
             item = View.to_message(item)
         if isinstance(item, Message):
             if type(item) is not message_class:
                 item = own_message(mp, message_class, item)
-            unknown.count(item)
+            counted.count(item)
         return item
 
     return read

@@ -21,7 +21,8 @@ from yaffjit.errors import IndexFileError
 from yaffjit.plan import MessagePlan
 
 FORMAT_VERSION = 1
-BATCH_ROWS = 65536  # in each batch of a file but the last
+BATCH_ROWS = 65536  # in each batch of a file but the last, ...
+BATCH_NBYTES = 64 << 20  # ... or as many as take so many bytes, the last of them included
 MESSAGE_COLUMN = "message"
 EXTENSION_NAME = "yaffjit.message"
 NAME_KEY = b"ARROW:extension:name"

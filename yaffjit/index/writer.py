@@ -6,49 +6,32 @@ import contextlib
 import os
 import shlex
 import shutil
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from yaffjit.codec.transcode import LAYOUTS
 from yaffjit.errors import IndexFileError
 from yaffjit.index.atomic import replaced_file, sync_folder, writing
 from yaffjit.index.batches import BatchWriter
 from yaffjit.index.directory import DirectoryWriter
-from yaffjit.index.feed import Feed
+from yaffjit.index.feed import MEMORY, ON_ERROR, Feed
 from yaffjit.index.files import open_regular, text_path
+from yaffjit.index.flush import Flusher
 from yaffjit.index.manifest import Manifest, PartEntry
 from yaffjit.index.metadata import described, plan_of
 from yaffjit.index.opened import check_same_columns, entry_of, open_part
 from yaffjit.index.others import Others, other_columns
 from yaffjit.index.part import Part
+from yaffjit.index.report import BuiltIndex, built
+from yaffjit.index.sources import source_of
 from yaffjit.plan import MessagePlan
 from yaffjit.progress import Bar, progress_bar
 
-LAYOUTS = ("flat", "sparse", "auto")
 REPRESENTATIONS = ("yaff",)
+COMPRESSIONS = (None, "lz4", "zstd")
 FILE_SUFFIX = ".arrow"
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIndex:
-    """What `build_index` or `append_index` wrote.
-
-    Attributes:
-        path: the file or directory.
-        rows: messages that were written.
-        nbytes: bytes of the files that were written.
-        unknown_fields: unknown fields and extensions that weren't carried, occurrences by
-            ``"full.name of message #field number"``.
-        unknown_rows: messages that had any.
-        parts: names of the files that were written to a directory.
-    """
-
-    path: str
-    rows: int
-    nbytes: int
-    unknown_fields: Mapping[str, int]
-    unknown_rows: int
-    parts: tuple[str, ...] = field(default=())
 
 
 def build_index(
@@ -60,30 +43,48 @@ def build_index(
     columns: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     part_rows: int | None = None,
+    *,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    on_error: str = "raise",
+    compression: str | None = None,
 ) -> BuiltIndex:
     """Write an index of messages: one file, or a directory that `append_index` adds to.
 
     The index appears under its name when it is whole and on disk; a build that is interrupted leaves the old
-    one as it was. Memory: one batch of 65,536 encoded messages, about three times.
+    one as it was. Protobuf bytes are transcoded by all cores, without Python objects for each.
 
     Args:
         path: a directory if one is there, if the path ends with a separator, if it has no suffix and no file
             is there, or if ``part_rows`` is given. Otherwise a file, by habit ``*.arrow``. What is there is
             replaced: a file gives its permissions; a directory must be empty or an index.
         message_type: a `MessageType`, or its plan.
-        messages: any iterable of protobuf messages, dicts of field values, or protobuf bytes.
-        layout: how messages of the dynamic layout are written: "flat", "sparse" or "auto".
+        messages: what `read_delimited` and the other readers give; ``(data, offsets)``, where protobuf
+            message i is ``data[offsets[i]:offsets[i + 1]]``; an Arrow column of protobuf bytes, of which
+            nulls become null rows; or any iterable of protobuf bytes, protobuf messages, views and dicts of
+            field values.
+        layout: how messages of the dynamic layout are written: "flat"; "sparse"; "auto": sparse where that
+            saves more than 10% of the message; "smallest": sparse where that is smaller.
         representation: how messages are encoded in the file: "yaff".
         columns: further columns by name, one value a message: lists, numpy arrays, or what Arrow, pandas and
             polars have. Dictionary-encoded (categorical) ones are stored as their values.
         progress: a bar; None shows it on a terminal if the work takes over a second.
         part_rows: most messages of a part; None puts them all in one.
+        threads: how many transcode, None for one a core.
+        memory: bytes that the process may take, about. It takes some 300 MB whatever this says, and more for
+            a single message of such a size.
+        on_error: what becomes of a message that can't be read or stored: "raise"; "skip" leaves it out;
+            "null" makes a null row of it: the default instance, of which ``valid`` is false. A file whose
+            framing is damaged always raises.
+        compression: "lz4" or "zstd" packs the file, which then is for keeping: it can't be read in place.
 
     Returns:
-        `BuiltIndex`: rows, bytes, and what the messages held that YaFF can't carry; that is logged too.
+        `BuiltIndex`: rows, bytes, what the messages held that YaFF can't carry, and what was wrong with
+        messages that were left out; these are logged too.
 
     Raises:
-        EncodeError, DecodeError: a message can't be written or read; names the row.
+        EncodeError, DecodeError: a message can't be written or read; names the row, or the file, record and
+            position where it's from, and the field path.
         IndexFileError: the index can't be written, or another process is writing to the directory.
         ValueError: an unknown layout or representation, or a column that doesn't fit the messages.
         TypeError: an argument of another type.
@@ -93,24 +94,26 @@ def build_index(
         raise TypeError(f"build_index takes the path before the message type: {example}")
     path = text_path(path)
     mp = plan_of(message_type)
-    _check_options(layout, part_rows)
+    _check_options(layout, part_rows, memory, on_error, compression)
     if representation not in REPRESENTATIONS:
         known = ", ".join(map(repr, REPRESENTATIONS))
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
-    feed = Feed(mp, messages, layout)
-    others = other_columns(columns)
-    with progress_bar(f"build {_name(path)}", feed.total, "rows", progress) as bar:
+    begin = time.monotonic()
+    feed = Feed(mp, source_of(messages), layout, threads, memory, on_error)
+    output = _Output(feed, mp, other_columns(columns), compression)
+    entries: list[PartEntry] = []
+    with feed, _bar(f"build {_name(path)}", feed, progress) as bar:
         if not _is_directory(path, part_rows):
-            nbytes = _write_file(path, feed, None, mp, others, bar)
-            entries: list[PartEntry] = []
+            nbytes = output.write_file(path, None, bar)
         else:
             with DirectoryWriter(path, create=True) as directory:
-                entries = _write_parts(directory, feed, part_rows, mp, others, bar)
+                entries = output.write_parts(directory, part_rows, bar)
                 old = directory.manifest
                 generation = 1 if old is None else old.generation + 1
                 directory.commit(Manifest(mp.full_name, mp.fingerprint, generation, tuple(entries)))
             nbytes = sum(entry.nbytes for entry in entries)
-    return _built(path, feed, nbytes, entries)
+    names = tuple(entry.name for entry in entries)
+    return built(path, feed, nbytes, names, time.monotonic() - begin)
 
 
 def append_index(
@@ -121,6 +124,11 @@ def append_index(
     columns: Mapping[str, Any] | None = None,
     progress: bool | None = None,
     part_rows: int | None = None,
+    *,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    on_error: str = "raise",
+    compression: str | None = None,
 ) -> BuiltIndex:
     """Add messages to an index that is a directory, as a further part (or several).
 
@@ -130,7 +138,7 @@ def append_index(
         path: of the directory.
         messages: as `build_index` takes them.
         message_type: their type, None for that of the index. Its fingerprint must be that of the index.
-        layout, progress, part_rows: as `build_index` takes them.
+        layout, progress, part_rows, threads, memory, on_error, compression: as `build_index` takes them.
         columns: the other columns that the index has: all of them, of the same types. Lists take their type.
 
     Returns:
@@ -144,7 +152,8 @@ def append_index(
         TypeError: an argument of another type.
     """
     path = text_path(path)
-    _check_options(layout, part_rows)
+    begin = time.monotonic()
+    _check_options(layout, part_rows, memory, on_error, compression)
     given = None if message_type is None else plan_of(message_type)
     if os.path.isfile(path):
         raise IndexFileError(_single_file(path))
@@ -154,14 +163,17 @@ def append_index(
         first = open_part(path, manifest, manifest.parts[0])
         mp = first.plan() if given is None else given
         _check_same_type(path, manifest, mp.full_name, mp.fingerprint)
-        feed = Feed(mp, messages, layout)
+        feed = Feed(mp, source_of(messages), layout, threads, memory, on_error)
         others = other_columns(columns, first.schema, path)
-        with progress_bar(f"append to {_name(path)}", feed.total, "rows", progress) as bar:
-            entries: list[PartEntry] = []
+        output = _Output(feed, mp, others, compression)
+        entries: list[PartEntry] = []
+        with feed, _bar(f"append to {_name(path)}", feed, progress) as bar:
             if feed.more() or any(map(len, others.values())):
-                entries = _write_parts(directory, feed, part_rows, mp, others, bar)
+                entries = output.write_parts(directory, part_rows, bar)
                 directory.commit(_longer(manifest, entries))
-    return _built(path, feed, sum(entry.nbytes for entry in entries), entries)
+    names = tuple(entry.name for entry in entries)
+    nbytes = sum(entry.nbytes for entry in entries)
+    return built(path, feed, nbytes, names, time.monotonic() - begin)
 
 
 def adopt_index(path: str | os.PathLike[str], file: str | os.PathLike[str]) -> None:
@@ -214,32 +226,48 @@ def _is_directory(path: str, part_rows: int | None) -> bool:
     return not os.path.lexists(path) and not os.path.splitext(os.path.realpath(path))[1]
 
 
-def _write_parts(
-    directory: DirectoryWriter,
-    feed: Feed,
-    part_rows: int | None,
-    mp: MessagePlan,
-    others: Others,
-    bar: Bar,
-) -> list[PartEntry]:
-    """All messages as new parts, at least one."""
-    entries: list[PartEntry] = []
-    while not entries or feed.more():
-        name = directory.new_part()
-        path = os.path.join(directory.path, name)
-        _write_file(path, feed, part_rows, mp, others, bar)
-        entries.append(entry_of(Part(path), name))
-    return entries
+@dataclass(frozen=True)
+class _Output:
+    """What goes into files, and how."""
+
+    feed: Feed
+    mp: MessagePlan
+    others: Others
+    compression: str | None
+
+    def write_parts(self, directory: DirectoryWriter, part_rows: int | None, bar: Bar) -> list[PartEntry]:
+        """All messages as new parts, at least one."""
+        entries: list[PartEntry] = []
+        while not entries or self.feed.more():
+            name = directory.new_part()
+            path = os.path.join(directory.path, name)
+            self.write_file(path, part_rows, bar)
+            entries.append(entry_of(Part(path), name))
+        return entries
+
+    def write_file(self, path: str, rows: int | None, bar: Bar) -> int:
+        """The next messages as one file; returns its bytes."""
+        feed = self.feed
+        with replaced_file(path) as file:
+            with Flusher(file.fileno()) as flusher:
+                batches = BatchWriter(
+                    *(path, file, described(self.mp, "yaff"), self.others, feed.rows),
+                    nullable=feed.source.nulls or feed.on_error == "null",
+                    compression=self.compression,
+                    skipped=feed.skipped,
+                    wrote=flusher.wrote,
+                )
+                for piece in feed.take(rows, bar):
+                    batches.add(piece.data, piece.offsets, piece.valid)
+                batches.close(last=not feed.more())
+            return file.tell()
 
 
-def _write_file(path: str, feed: Feed, rows: int | None, mp: MessagePlan, others: Others, bar: Bar) -> int:
-    """The next messages as one file; returns its bytes."""
-    with replaced_file(path) as file:
-        batches = BatchWriter(path, file, described(mp, "yaff"), others, feed.rows)
-        for payload in feed.take(rows, bar):
-            batches.add(payload)
-        batches.close(last=not feed.more())
-        return file.tell()
+def _bar(label: str, feed: Feed, progress: bool | None) -> contextlib.AbstractContextManager[Bar]:
+    """By the bytes of the input file, or else by rows."""
+    nbytes = feed.source.nbytes
+    total, unit = (feed.source.rows, "rows") if nbytes is None else (nbytes, "bytes")
+    return progress_bar(label, total, unit, progress)
 
 
 def _link_or_copy(file: str, path: str) -> None:
@@ -259,20 +287,23 @@ def _longer(manifest: Manifest, entries: list[PartEntry]) -> Manifest:
     )
 
 
-def _built(path: str, feed: Feed, nbytes: int, entries: list[PartEntry]) -> BuiltIndex:
-    feed.say_unknown(path)
-    unknown = feed.unknown
-    names = tuple(entry.name for entry in entries)
-    return BuiltIndex(path, feed.rows, nbytes, dict(unknown.sorted()), unknown.rows, names)
-
-
-def _check_options(layout: str, part_rows: int | None) -> None:
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
-    if part_rows is not None and (not isinstance(part_rows, int) or isinstance(part_rows, bool)):
-        raise TypeError(f"part_rows must be an int, not {type(part_rows).__name__}")
-    if part_rows is not None and part_rows < 1:
-        raise ValueError(f"part_rows must be at least 1, not {part_rows}")
+def _check_options(
+    layout: str, part_rows: int | None, memory: int, on_error: str, compression: str | None
+) -> None:
+    for name, value, known in (
+        ("layout", layout, LAYOUTS),
+        ("on_error", on_error, ON_ERROR),
+        ("compression", compression, COMPRESSIONS),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
+    for name, number in (("part_rows", part_rows), ("memory", memory)):
+        if number is None and name == "part_rows":
+            continue
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{name} must be an int, not {type(number).__name__}")
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, not {number}")
 
 
 def _check_same_type(

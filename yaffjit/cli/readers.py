@@ -1,0 +1,68 @@
+"""What the commands read messages from: `--framing`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+import yaffjit as yj
+from yaffjit.build.chained import Chained
+from yaffjit.errors import SchemaError
+
+PLAIN = ("delimited", "tfrecord", "u32le", "u32be", "files")
+NAMED = ("parquet:COLUMN", "arrow:COLUMN", "field:MESSAGE.PATH")
+KNOWN = ", ".join((*PLAIN, *NAMED))
+
+
+def framing(text: str) -> str:
+    """An argument of --framing."""
+    kind, colon, name = text.partition(":")
+    known = {named.partition(":")[0]: named for named in NAMED}
+    if kind in known and not name:
+        raise argparse.ArgumentTypeError(f"{text!r} lacks a name, as {known[kind]} has it")
+    if (colon and kind not in known) or (not colon and kind not in PLAIN):
+        raise argparse.ArgumentTypeError(f"unknown framing {text!r}; known: {KNOWN}")
+    return text
+
+
+def add_framing_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--framing",
+        type=framing,
+        default="delimited",
+        metavar="FRAMING",
+        help=f"how the messages lie in their files: {KNOWN} (default: delimited). u32le and u32be: after "
+        "lengths of four bytes; files: one message a file, INPUT may be a pattern; field: the elements of a "
+        "repeated field of the one message that a file is, as field:ads.Page.items",
+    )
+
+
+def reader_of(paths: Sequence[str], text: str, schema: Callable[[], yj.Schema]) -> yj.Payloads:
+    """The messages of files; ``text`` as `framing` has checked it, the schema is asked for if it's needed."""
+    kind, _, name = text.partition(":")
+    if kind == "delimited":
+        return Chained([yj.read_delimited(path) for path in paths])
+    if kind == "tfrecord":
+        return Chained([yj.read_tfrecord(path) for path in paths])
+    if kind == "u32le":
+        return Chained([yj.read_length_prefixed(path, "little") for path in paths])
+    if kind == "u32be":
+        return Chained([yj.read_length_prefixed(path, "big") for path in paths])
+    if kind == "files":
+        return Chained([yj.read_files(path) for path in paths])
+    if kind == "parquet":
+        return Chained([yj.read_parquet(path, name) for path in paths])
+    if kind == "arrow":
+        return Chained([yj.read_arrow(path, name) for path in paths])
+    envelope, field = _envelope(schema(), name)
+    return Chained([yj.read_field(path, envelope, field) for path in paths])
+
+
+def _envelope(schema: yj.Schema, name: str) -> tuple[yj.MessageType, str]:
+    """The message type that a name begins with, and the path of fields in it."""
+    parts = name.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        message = ".".join(parts[:count])
+        if message in schema:
+            return schema[message], ".".join(parts[count:])
+    raise SchemaError(f"{name!r} doesn't begin with a message type, as field:ads.Page.items would")
