@@ -346,11 +346,22 @@ def test_arrow_columns_of_others(plan: Any, payloads: list[bytes]) -> None:
         OfArray(column),
         OfArray(extension),
         OfStream(pa.chunked_array([column])),
-        pd.Series([None, *payloads], dtype=pd.ArrowDtype(pa.binary())),
     ):
         recs = records(plan, found)
         assert ids(recs[1:]) == list(range(ROWS))
         assert recs.payload(0) is None
+    for dtype in (object, pd.ArrowDtype(pa.binary())):
+        assert ids(records(plan, pd.Series(payloads, dtype=dtype))) == list(range(ROWS))
+
+
+def test_the_column_of_an_index(plan: Any, row_type: yj.MessageType, tmp_path: Path) -> None:
+    path = tmp_path / "rows.arrow"
+    yj.build_index(path, row_type, [{"id": row} for row in range(ROWS)])
+    with pa.memory_map(str(path)) as file:
+        column = pa.ipc.open_file(file).read_all()["message"]
+        recs = records(plan, column)
+        assert ids(recs) == list(range(ROWS))
+        assert recs._owner.address == column.chunk(0).buffers()[2].address
 
 
 @pytest.mark.parametrize(

@@ -343,7 +343,6 @@ TAKES = "take takes row numbers, not "
         ((1, 2), "tuple"),
         ({1, 2}, "set"),
         (range(3), "range"),
-        (np.True_, "bool"),
         (np.array(1.5), "float64 of shape ()"),
         ([1.5, 2], "float64 of shape (2,)"),
         ([[1], [2]], "int64 of shape (2, 1)"),

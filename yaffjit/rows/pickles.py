@@ -29,10 +29,8 @@ def parts_of(store: Chunks | Places, start: int, count: int) -> tuple[list[Bytes
     return _of_places(store, start, count)
 
 
-def again(mp: MessagePlan, parts: Sequence[Bytes | OfFile], order: Any) -> Records:
-    """The records that `parts_of` took apart."""
-    from yaffjit.rows.records import Records
-
+def store_of(mp: MessagePlan, parts: Sequence[Bytes | OfFile], order: Any) -> Chunks | Places:
+    """Where the rows lie that `parts_of` took apart."""
     opened: dict[int, Records] = {}
     stores: list[Chunks | Places] = []
     for part in parts:
@@ -50,7 +48,7 @@ def again(mp: MessagePlan, parts: Sequence[Bytes | OfFile], order: Any) -> Recor
     if order is not None:
         places = store if isinstance(store, Places) else Places.of_chunks(store, 0, store.rows)
         store = places.taken(order)
-    return Records._of(mp, store)
+    return store
 
 
 def _of_bytes(mp: MessagePlan, data: bytes, offsets: Int64Array, valid: Any) -> Chunks | Places:

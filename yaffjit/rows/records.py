@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 REPRESENTATIONS = ("yaff",)
 
 _read_u32 = struct.Struct("<I").unpack_from
+_WHOLE = ": rows are looked up in a whole index, as in index.take(index.rows(keys))"
 
 
 def records(
@@ -177,7 +178,8 @@ class Records:
     def __getattr__(self, name: str) -> Any:
         make = _AT_FIRST_USE.get(name)
         if make is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            hint = _WHOLE if name == "rows" else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
         value = make(self)
         setattr(self, name, value)
         return value
@@ -195,7 +197,7 @@ class Records:
     @property
     def valid(self) -> npt.NDArray[np.bool_]:
         """Which rows aren't null: a read-only bool array of shape ``(len(self),)``."""
-        if isinstance(self._store, Places):
+        if isinstance(self._store, Places) or self._store.has_nulls:
             found = self._store.valid(self._start, self._count)
             found.flags.writeable = False
             return found
@@ -431,9 +433,9 @@ class Records:
 
     def __reduce__(self) -> Any:
         """Pickles hold the paths of files and rows, the bytes of other rows, and the schema."""
-        from yaffjit.rows.pickles import again, parts_of
+        from yaffjit.rows.pickles import parts_of
 
-        return again, (self._plan, *parts_of(self._store, self._start, self._count))
+        return _again, (self._plan, *parts_of(self._store, self._start, self._count))
 
     def __repr__(self) -> str:
         shown = f"{_counted(self._count, 'row')}, {self.nbytes:,} bytes"
@@ -441,6 +443,13 @@ class Records:
         if nulls:
             shown += f", {_counted(nulls, 'null row')}"
         return f"<{type(self).__name__} of {self._plan.full_name}: {shown}>"
+
+
+def _again(mp: MessagePlan, parts: Any, order: Any) -> Records:
+    """The records of a pickle."""
+    from yaffjit.rows.pickles import store_of
+
+    return Records._of(mp, store_of(mp, parts, order))
 
 
 def _counted(count: int, what: str) -> str:
