@@ -27,7 +27,7 @@ def writing(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replaced_file(path: str) -> Iterator[BinaryIO]:
-    """A new file to write; it takes the place of ``path`` when the block ends without an exception.
+    """A new file to write and map; it takes the place of ``path`` when the block ends without an exception.
 
     A file that was there gives it its permissions; a symbolic link stays, and what it leads to is replaced;
     what isn't a regular file is refused.
@@ -89,11 +89,11 @@ def _opened(folder: str, name: str) -> tuple[int, str, bool]:
     if nameless and os.path.isdir("/proc/self/fd"):
         # File systems without nameless files refuse in several ways; what is really wrong recurs below.
         with contextlib.suppress(OSError):
-            fd = os.open(folder, nameless | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+            fd = os.open(folder, nameless | os.O_RDWR | os.O_CLOEXEC, 0o666)
             _lock(fd)
             return fd, temporary, False
     while True:
-        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
         if _lock(fd) and os.fstat(fd).st_nlink:
             return fd, temporary, True
         os.close(fd)  # somebody took it for abandoned before it was locked

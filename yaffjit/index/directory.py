@@ -1,8 +1,8 @@
 """Changes a directory of parts: one writer at a time, and what a killed one left behind is removed.
 
-The lock is on the file ``.lock``, which also lists the parts that the writer names before its manifest does,
-or will remove after. Whoever locks next removes those that the manifest doesn't list. Nothing else in the
-directory is touched.
+The lock is on the file ``.lock``, which also lists the parts and key tables that the writer names before its
+manifest does, or will remove after. Whoever locks next removes those that the manifest doesn't list. Nothing
+else in the directory is touched.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from types import TracebackType
 from yaffjit.errors import IndexFileError
 from yaffjit.index.atomic import remove_abandoned, replaced_file, sync_folder, writing
 from yaffjit.index.manifest import (
+    KEYS_NAME,
     MANIFEST_NAME,
     PART_NAME,
     Manifest,
+    keys_name,
     manifest_path,
     manifest_text,
     part_name,
@@ -27,8 +29,15 @@ from yaffjit.index.manifest import (
 )
 
 LOCK_NAME = ".lock"
-OUR_NAMES = rf"{PART_NAME.pattern}|{re.escape(MANIFEST_NAME)}"
+OUR_NAMES = rf"{PART_NAME.pattern}|{KEYS_NAME.pattern}|{re.escape(MANIFEST_NAME)}"
 MAX_LOCK_NBYTES = 64 << 20
+
+
+def _files(manifest: Manifest | None) -> list[str]:
+    """What a manifest lists."""
+    if manifest is None:
+        return []
+    return [name for part in manifest.parts for name in (part.name, part.keys) if name]
 
 
 class DirectoryWriter:
@@ -97,11 +106,20 @@ class DirectoryWriter:
             self._list([*self._names, name])
         return name
 
-    def commit(self, manifest: Manifest) -> None:
-        """Make a manifest the one that readers find, and remove the parts that it doesn't list."""
-        old = () if self.manifest is None else self.manifest.parts
+    def new_keys(self, part: str) -> str:
+        """The name of a key table for a part, that no file has."""
         with writing(self.path):
-            self._list([*self._names, *(part.name for part in old)])
+            name = keys_name(part)
+            if os.path.lexists(os.path.join(self.path, name)):
+                # Of another key, which readers have until there's another manifest.
+                name = keys_name(part, 1 if self.manifest is None else self.manifest.generation + 1)
+            self._list([*self._names, name])
+        return name
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make a manifest the one that readers find, and remove the files that it doesn't list."""
+        with writing(self.path):
+            self._list([*self._names, *_files(self.manifest)])
         with replaced_file(manifest_path(self.path)) as file, writing(self.path):
             file.write(manifest_text(manifest))
 
@@ -138,7 +156,7 @@ class DirectoryWriter:
 
     def _listed(self) -> list[str]:
         lines = os.pread(self._fd, MAX_LOCK_NBYTES, 0).decode("ascii", "replace").split("\n")
-        return [line for line in lines if PART_NAME.fullmatch(line)]
+        return [line for line in lines if PART_NAME.fullmatch(line) or KEYS_NAME.fullmatch(line)]
 
     def _list(self, names: list[str]) -> None:
         """Have the lock file list names, on disk too before they are used."""
@@ -158,7 +176,7 @@ class DirectoryWriter:
                 raise IndexFileError(f"{self.path} can't be written: {fault}")
 
     def _clean(self) -> None:
-        kept = {part.name for part in self.manifest.parts} if self.manifest else set()
+        kept = set(_files(self.manifest))
         remove_abandoned(self.path, OUR_NAMES)
         for name in self._names:
             if name in kept:

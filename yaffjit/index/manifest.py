@@ -17,11 +17,13 @@ import xxhash
 
 from yaffjit.errors import IndexFileError
 from yaffjit.index.files import open_regular
+from yaffjit.index.key_spec import RULES, KeySpec
 
 FORMAT_VERSION = 1
 FORMAT = "yaffjit.index"
 MANIFEST_NAME = "manifest.json"
 PART_NAME = re.compile(r"part-([0-9]{6,12})\.arrow")
+KEYS_NAME = re.compile(r"part-[0-9]{6,12}\.keys(-[0-9]{1,19})?\.arrow")
 CHECKSUM = re.compile(r"[0-9a-f]{16}")
 # A file must not make us allocate more than this; a part takes about 150 bytes.
 MAX_NBYTES = 256 << 20
@@ -37,12 +39,14 @@ class PartEntry:
         rows: messages in it.
         nbytes: bytes of the file.
         checksum: `Part.headers_checksum`.
+        keys: the file of its key table, as ``part-000000.keys.arrow``; empty if it has none.
     """
 
     name: str
     rows: int
     nbytes: int
     checksum: str
+    keys: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,14 @@ class Manifest:
         fingerprint: of that type.
         generation: counts the changes, from 1.
         parts: in the order of their rows.
+        key: what it's looked up by; then each part has a table.
     """
 
     message: str
     fingerprint: str
     generation: int
     parts: tuple[PartEntry, ...]
+    key: KeySpec | None = None
 
     @property
     def rows(self) -> int:
@@ -70,6 +76,11 @@ class Manifest:
 def part_name(number: int) -> str:
     """The name of a part."""
     return f"part-{number:06}.arrow"
+
+
+def keys_name(part: str, generation: int = 0) -> str:
+    """The name of a part's key table; with a generation where that without one is another key's."""
+    return f"{part.removesuffix('.arrow')}.keys{f'-{generation}' if generation else ''}.arrow"
 
 
 def manifest_path(directory: str) -> str:
@@ -87,7 +98,7 @@ def parts_checksum(parts: Iterable[PartEntry]) -> str:
 
 def manifest_text(manifest: Manifest) -> bytes:
     """The file's content: JSON, a part a line."""
-    head = {
+    head: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "message": manifest.message,
@@ -95,8 +106,13 @@ def manifest_text(manifest: Manifest) -> bytes:
         "generation": manifest.generation,
         "rows": manifest.rows,
     }
+    if manifest.key is not None:
+        head["key"] = {"path": manifest.key.path, "duplicates": manifest.key.duplicates}
     lines = [
-        json.dumps({"name": part.name, "rows": part.rows, "nbytes": part.nbytes, "checksum": part.checksum})
+        json.dumps(
+            {"name": part.name, "rows": part.rows, "nbytes": part.nbytes, "checksum": part.checksum}
+            | ({"keys": part.keys} if part.keys else {})
+        )
         for part in manifest.parts
     ]
     text = json.dumps(head, indent=1)[:-2] + ',\n "parts": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
@@ -144,6 +160,7 @@ def read_manifest(directory: str) -> Manifest:
             _text(fields, "fingerprint"),
             _count(fields, "generation"),
             tuple(map(_entry, fields["parts"])),
+            _key(fields.get("key")),
         )
     except IndexFileError:
         raise
@@ -157,6 +174,10 @@ def read_manifest(directory: str) -> Manifest:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise IndexFileError(f"{path} is damaged: it names {twice} twice")
+    for part in manifest.parts:
+        if bool(part.keys) != (manifest.key is not None):
+            fault = "has a key table, but the index no key" if part.keys else "has no key table"
+            raise IndexFileError(f"{path} is damaged: {part.name} {fault}")
     if fields.get("rows") != manifest.rows:
         raise IndexFileError(
             f"{path} is damaged: its parts have {manifest.rows} rows together, "
@@ -174,7 +195,21 @@ def _entry(fields: Any) -> PartEntry:
     checksum = _text(fields, "checksum")
     if not CHECKSUM.fullmatch(checksum):
         raise ValueError(f"{name} has the checksum {checksum!r:.100}, which isn't 16 hex digits")
-    return PartEntry(name, _count(fields, "rows"), _count(fields, "nbytes"), checksum)
+    keys = fields.get("keys", "")
+    if not isinstance(keys, str) or (keys and not KEYS_NAME.fullmatch(keys)):
+        raise ValueError(f"{name} has a key table called {keys!r:.100}")
+    return PartEntry(name, _count(fields, "rows"), _count(fields, "nbytes"), checksum, keys)
+
+
+def _key(fields: Any) -> KeySpec | None:
+    if fields is None:
+        return None
+    if not isinstance(fields, dict):
+        raise ValueError(f"the key is described by an object, not by {fields!r:.100}")
+    made = KeySpec(_text(fields, "path"), _text(fields, "duplicates"))
+    if made.duplicates not in RULES:
+        raise ValueError(f"the key has the rule {made.duplicates!r:.100}")
+    return made
 
 
 def _text(fields: dict[str, Any], name: str) -> str:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from yaffjit.errors import IndexFileError
 from yaffjit.index.checks import check_batch
+from yaffjit.index.keys import Keys, open_beside, open_listed
 from yaffjit.index.manifest import Manifest, PartEntry, parts_checksum, read_manifest
 from yaffjit.index.metadata import MESSAGE_COLUMN, described_columns
 from yaffjit.index.part import Part
@@ -39,6 +40,7 @@ class OpenedFiles:
         first_rows: the row of each part's first message.
         rows: messages in all.
         generation: of the manifest; 0 for a single file.
+        keys: by which rows are looked up, or why they can't be; None where there are none.
         all_checked: whether each batch was checked once.
     """
 
@@ -55,6 +57,7 @@ class OpenedFiles:
         self.parts = tuple(parts)
         self.entries = tuple(entries)
         self.generation = generation
+        self.keys: Keys | IndexFileError | None = None
         *self.first_rows, self.rows = itertools.accumulate((part.rows for part in parts), initial=0)
         # Of all batches in order: the part, the number there, the first row.
         self._batches: list[tuple[Part, int, int]] = []
@@ -82,7 +85,7 @@ class OpenedFiles:
         chunks = []
         for part, number, _ in self._batches:
             position, nbytes, offsets = part.messages(number)
-            chunks.append(Chunk(part.data, position, nbytes, offsets))
+            chunks.append(Chunk(part.data, position, nbytes, offsets, bitmap=part.validity(number)))
         return chunks
 
     @property
@@ -194,7 +197,9 @@ def open_files(path: str, message_type: Any = None, handle: Handle | None = None
         part = Part(path)
         entries = (entry_of(part, ""),)  # whatever it's called
         _check_handle(path, entries, handle)
-        return OpenedFiles(path, part.plan(message_type), [part], entries, 0)
+        made = OpenedFiles(path, part.plan(message_type), [part], entries, 0)
+        made.keys = open_beside(path, part)
+        return made
     manifest = read_manifest(path)
     for _ in range(ATTEMPTS):
         try:
@@ -222,7 +227,10 @@ def _open_parts(path: str, manifest: Manifest, message_type: Any, handle: Handle
         if parts:
             check_same_columns(parts[0], part)
         parts.append(part)
-    return OpenedFiles(path, parts[0].plan(message_type), parts, entries, manifest.generation)
+    made = OpenedFiles(path, parts[0].plan(message_type), parts, entries, manifest.generation)
+    if manifest.key is not None:
+        made.keys = open_listed(path, manifest.key, [entry.keys for entry in entries], parts, made.first_rows)
+    return made
 
 
 def _check_handle(path: str, entries: Sequence[PartEntry], handle: Handle | None) -> None:

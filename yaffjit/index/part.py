@@ -10,7 +10,7 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from yaffjit.index.blocks import (
 )
 from yaffjit.index.files import open_regular
 from yaffjit.index.metadata import (
+    BATCH_NBYTES,
     BATCH_ROWS,
     EXTENSION_NAME,
     MESSAGE_COLUMN,
@@ -63,6 +64,7 @@ class Part:
         path: the file.
         nbytes: what it must have, by a manifest; None if nobody says.
         link: whether a symbolic link is followed.
+        file: which is mapped instead of that which has the path now, and closed.
 
     Attributes:
         rows: messages in it.
@@ -77,9 +79,11 @@ class Part:
         IndexFileError: it can't be opened, isn't an index, or is of a newer format version.
     """
 
-    def __init__(self, path: str, nbytes: int | None = None, link: bool = True) -> None:
+    def __init__(
+        self, path: str, nbytes: int | None = None, link: bool = True, file: BinaryIO | None = None
+    ) -> None:
         self.path = path
-        self._map = _mapped(path, nbytes, link)
+        self._map = _mapped(path, nbytes, open_regular(path, link) if file is None else file)
         self.data = memoryview(self._map)
         self.nbytes = len(self._map)
         with self.unadvised():
@@ -146,23 +150,27 @@ class Part:
 
     def _check_header(self, number: int, count: int, header: BatchHeader) -> None:
         rows = header.rows
-        if not 0 <= rows <= BATCH_ROWS or (rows < BATCH_ROWS and number < count - 1):
+        validity, offsets, data = header.buffers if len(header.buffers) == 3 else ((0, 0), (0, 0), (0, 0))
+        is_full = rows == BATCH_ROWS or data[1] >= BATCH_NBYTES
+        if not 0 <= rows <= BATCH_ROWS or (not is_full and number < count - 1):
             raise IndexFileError(
                 f"{self.path}: batch {number} of {count} has {rows:,} rows, but an index has "
                 f"{BATCH_ROWS:,} in each batch but the last: another program wrote it; "
                 "yj.records takes its column"
             )
-        if header.nulls:
-            raise IndexFileError(f"{self.path}: batch {number} has {header.nulls} null messages")
         if not rows:
             return
-        offsets, data = header.buffers[1:] if len(header.buffers) == 3 else ((0, 0), (0, 0))
+        if header.nulls and validity[1] < (rows + 7) // 8:
+            raise IndexFileError(
+                f"{self.path}: batch {number}: its bitmap of nulls has {validity[1]} bytes, "
+                f"but its rows need {(rows + 7) // 8}"
+            )
         if offsets[1] < 8 * (rows + 1):
             raise IndexFileError(
                 f"{self.path}: batch {number}: its offsets have {offsets[1]} bytes, "
                 f"but its rows need {8 * (rows + 1)}"
             )
-        for position, nbytes in (offsets, data):
+        for position, nbytes in (validity, offsets, data):
             if not (0 <= position <= header.body_nbytes and 0 <= nbytes <= header.body_nbytes - position):
                 raise IndexFileError(f"{self.path}: batch {number} lies outside of the file")
 
@@ -208,6 +216,13 @@ class Part:
         if not array.flags.aligned:
             array = array.copy()
         return header.body + data, nbytes, array
+
+    def validity(self, number: int) -> NDArray[np.uint8] | None:
+        """A bit a row of a batch, set where it isn't null; None where none is null."""
+        header = self.batches[number]
+        if not header.rows or not header.nulls:
+            return None
+        return np.frombuffer(self._map, np.uint8, (header.rows + 7) // 8, header.body + header.buffers[0][0])
 
     def address(self) -> int:
         """Where the file lies in memory."""
@@ -270,8 +285,8 @@ class Part:
             self._map.madvise(mmap.MADV_NORMAL)
 
 
-def _mapped(path: str, expected: int | None, link: bool) -> mmap.mmap:
-    with open_regular(path, link) as file:
+def _mapped(path: str, expected: int | None, opened: BinaryIO) -> mmap.mmap:
+    with opened as file:
         try:
             nbytes = os.fstat(file.fileno()).st_size
             if expected is not None and nbytes != expected:

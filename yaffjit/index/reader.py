@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from yaffjit.errors import SchemaError
+from yaffjit.errors import IndexFileError, SchemaError
 from yaffjit.index.files import text_path
+from yaffjit.index.key_field import KeyField
+from yaffjit.index.keys import Keys
 from yaffjit.index.metadata import MESSAGE_COLUMN
 from yaffjit.index.opened import Handle, OpenedFiles, open_files
 from yaffjit.plan import MessagePlan
@@ -54,10 +57,14 @@ def open_index(
     ascending = False
     if verify == "open":
         ascending = files.verify(progress)
+        if isinstance(files.keys, IndexFileError):
+            raise files.keys
     else:
         files.check_starts()
     index = Index(files, checked=True)
     index._store.memory.ascending = ascending
+    if verify == "open":
+        index._verify_keys()
     return index
 
 
@@ -91,6 +98,7 @@ class Index(Records):
         given = files.mp.plan, files.chunks(), files.check_size, again
         trusted = not checked or files.all_checked
         chunks = Chunks(*given) if trusted else _CheckedChunks(files, *given)
+        chunks.crowded = False  # batches of few rows have large messages, beside which a search is nothing
         self._set(files.mp, chunks, 0, chunks.rows)
         self._files = files
         self._checked = checked
@@ -108,6 +116,57 @@ class Index(Records):
             IndexPart(part.path, first, part.rows, part.nbytes)
             for part, first in zip(files.parts, files.first_rows, strict=True)
         )
+
+    @property
+    def key(self) -> str | None:
+        """The path of the field that `rows` looks up; None if the index has no keys."""
+        return self._files.keys.spec.path if isinstance(self._files.keys, Keys) else None
+
+    def rows(self, keys: Any, missing: str = "absent", threads: int | None = None) -> Any:
+        """The rows of messages by their keys, for `take`; the index must have been built with ``key=``.
+
+        Args:
+            keys: one key, or many: a list, a numpy array, an Arrow array or what converts to one, a column
+                of text. Integers for a field of integers; str or bytes for text and bytes.
+            missing: "absent": a key that no message has gives -1; "raise": it's an error.
+            threads: how many look up at most; None for all cores.
+
+        Returns:
+            An int64 array of shape ``(len(keys),)``, of a single key an int. Null keys give -1. A row counts
+            from the beginning of the index.
+
+        Raises:
+            KeyError: keys that no message has, with ``missing="raise"``; names the first ones.
+            IndexFileError: the index has no keys (says what makes them), or their tables are damaged.
+            TypeError, ValueError: what isn't a key of this field, or an array with more than one dimension.
+        """
+        return self._keys().rows(keys, missing, threads)
+
+    def _keys(self) -> Keys:
+        """By which rows are looked up. Raises IndexFileError."""
+        keys = self._files.keys
+        if keys is None:
+            raise IndexFileError(
+                f"{self.path} has no keys: `yaffjit keys {shlex.quote(self.path)} --key FIELD` or "
+                f"yj.build_keys({self.path!r}, FIELD) makes them"
+            )
+        if isinstance(keys, IndexFileError):
+            raise keys
+        if self._checked:
+            keys.check_contents()
+        return keys
+
+    def _verify_keys(self) -> None:
+        """Compare the key tables with the messages. Raises IndexFileError."""
+        if self._files.keys is None:
+            return
+        keys = self._keys()
+        try:
+            field = KeyField(self._plan, keys.spec.path)
+        except SchemaError:  # read by another schema, which hasn't the field
+            return
+        if field.kind == keys.kind:
+            keys.verify(self, field, self._files.first_rows)
 
     @property
     def column_names(self) -> list[str]:
@@ -154,6 +213,7 @@ class Index(Records):
     def verify(self, progress: bool | None = None) -> None:
         """Check again what `open_index` checks. Raises IndexFileError."""
         self._files.verify(progress)
+        self._verify_keys()
 
     def __reduce__(self) -> Any:
         """Pickles hold the path, which parts there were, and the message type.

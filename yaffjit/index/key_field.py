@@ -1,0 +1,90 @@
+"""The field that an index is looked up by, read from many messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yaffjit.errors import SchemaError
+from yaffjit.index.key_table import KINDS, TEXT_KINDS
+from yaffjit.plan import MessagePlan
+from yaffjit.plan.paths import parse_path
+from yaffjit.pool import run_stretches
+from yaffjit.rows import Records
+
+NO_TEXT = 0  # the address of one that isn't stored
+_STRETCH = 1 << 16
+
+
+class KeyField:
+    """An integer or text field by its path, as "id" or "geo.city".
+
+    Args:
+        mp: the type of the messages.
+        path: names of message fields, and of the field, with dots.
+
+    Raises:
+        SchemaError: it isn't such a path.
+        TypeError: it isn't text.
+    """
+
+    def __init__(self, mp: MessagePlan, path: str) -> None:
+        if not isinstance(path, str):
+            raise TypeError(f'key must be the path of a field, as "id", not {type(path).__name__}')
+        self.mp = mp
+        self.path = path
+        steps = parse_path(mp, path)
+        f = steps[-1].f
+        self.kind = f.kind
+        if any(step.index is not None or step.f.repeated or step.f.is_map for step in steps):
+            raise SchemaError(f"{path!r} can't be a key of {mp.full_name}: a key is one value a message")
+        if not any(f.kind in kinds for kinds in KINDS):
+            raise SchemaError(
+                f"{path!r} can't be a key of {mp.full_name}: keys are integers, text or bytes, not {f.kind}"
+            )
+        # What must be there for a message to have a key.
+        self._needed = path if f.explicit else ".".join(step.f.name for step in steps[:-1])
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind in TEXT_KINDS
+
+    def read(self, records: Records) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Keys of rows, and which rows have one; a key of text is the address where it stands, or `NO_TEXT`.
+
+        Integers of 64 bits without a sign are int64 of the same bits.
+        """
+        from yaffjit.columns.read import present
+
+        values = self._addresses(records) if self.is_text else self._integers(records)
+        there = present(records, self._needed) if self._needed else np.ones(len(records), np.bool_)
+        return values, there
+
+    def text_of(self, records: Records, row: int) -> Any:
+        """The key of one row, for errors."""
+        value: Any = records[row]
+        for name in self.path.split("."):
+            value = getattr(value, name)
+        return value
+
+    def _integers(self, records: Records) -> NDArray[np.int64]:
+        column: Any = records.columns(self.path)[self.path]
+        return np.ascontiguousarray(column.astype(np.uint64 if column.dtype.kind == "u" else np.int64)).view(
+            np.int64
+        )
+
+    def _addresses(self, records: Records) -> NDArray[np.int64]:
+        from yaffjit.columns.read import _paths
+        from yaffjit.jit.columns.positions import find_addresses
+
+        paths = _paths(self.mp, (self.path,))
+        addresses = np.empty(len(records), np.int64)
+
+        def work(begin: int, end: int) -> None:
+            records._check()
+            find_addresses(records, paths, addresses, begin, end)
+
+        run_stretches(work, len(records), _STRETCH)
+        return addresses
