@@ -55,6 +55,9 @@ _HOMES = {
     "EscapeError": "yaffjit.errors",
 }
 
+# Modules that are imported when they are first used.
+_MODULES = ("universal",)
+
 __all__ = [
     "BuiltIndex",
     "Columns",
@@ -100,6 +103,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from yaffjit import universal as universal
     from yaffjit.api import (
         MessageType,
         Schema,
@@ -135,6 +139,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -151,4 +157,4 @@ def _init_numba() -> None:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_MODULES, "__version__"]

@@ -1,0 +1,246 @@
+"""Documents of the universal tagged format: objects to bytes and back, and files of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import IO, Any
+
+from yaffjit.universal.codes import (
+    DEFAULT_MAX_DEPTH,
+    MAX_MAX_DEPTH,
+    ORDERS,
+    STRINGS,
+    WIDTHS,
+    Order,
+    Strings,
+    Width,
+)
+from yaffjit.universal.plain_read import UNLIMITED, Reader, ReadOptions
+from yaffjit.universal.plain_write import WriteOptions, Writer
+from yaffjit.universal.refusals import DocumentError, TruncatedError
+
+# What `load_each` reads at once; twice as much where a document is longer.
+_CHUNK_NBYTES = 1 << 20
+# Larger documents aren't read once more only for a hint.
+_HINT_NBYTES = 1 << 16
+
+
+def dumps(
+    obj: Any,
+    *,
+    compact: bool = True,
+    width: Width = "java",
+    order: Order = "swapped",
+    strings: Strings = "utf8",
+    null: bool = False,
+    default: Callable[[Any], Any] | None = None,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+) -> bytes:
+    """Write an object as a document.
+
+    Dicts with text keys, lists, tuples, text, bool, int, float and subclasses of these; numpy scalars and
+    arrays, whose numbers keep their width (unsigned integers take the next wider one).
+
+    Args:
+        obj: the object.
+        compact: two codes in a byte; False for a byte each.
+        width: of Python's integers: ``"java"`` for 4 bytes where that's enough, else 8, or ``"smallest"``.
+        order: of the bytes of numbers: ``"swapped"`` within each two, ``"little"`` or ``"big"`` endian.
+        strings: ``"utf8"``; ``"latin1"`` for Latin-1 where it's enough, else UTF-16, as Java holds text;
+            or ``"utf16"``.
+        null: write None as code 0, an extension of ours.
+        default: called with a value or key that has no code, gives what to write in its place.
+        max_depth: how deep containers may be nested, at most 1000.
+
+    Raises:
+        EncodeError: something has no code: None, bytes, integers beyond 64 bits, keys that aren't text, lone
+            surrogates, other types; or it's nested deeper, or changes while it's written. Names the path.
+    """
+    options = _write_options(compact, width, order, strings, null, max_depth)
+    return Writer(options, default).write(obj)
+
+
+def loads(
+    buf: Any,
+    *,
+    order: Order = "swapped",
+    compact: bool = True,
+    null: bool = False,
+    max_items: int | None = None,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+) -> Any:
+    """Read the one document that a buffer holds. Of duplicate keys the last one counts.
+
+    A document doesn't say how it was written: ``order`` and ``compact`` must be as for `dumps`.
+
+    Args:
+        buf: bytes or any contiguous buffer.
+        order, compact, null, max_depth: as for `dumps`.
+        max_items: how many values there may be. An empty collection is one byte that becomes
+            80 bytes of memory.
+
+    Raises:
+        DocumentError: a DecodeError with the position and the path of what is wrong. TruncatedError, a
+            subclass, if the document isn't complete.
+        TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
+    """
+    data = _byte_view(buf)
+    options = _read_options(compact, order, null, False, max_items, max_depth)
+    return _read_whole(data, options)
+
+
+def validate(
+    buf: Any,
+    *,
+    order: Order = "swapped",
+    compact: bool = True,
+    null: bool = False,
+    max_items: int | None = None,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+) -> None:
+    """Check that a buffer holds one document, and one that every reader reads alike.
+
+    Args:
+        buf, order, compact, null, max_items, max_depth: as for `loads`.
+
+    Raises:
+        DocumentError: as `loads`, and for padded lengths and duplicate keys.
+        TypeError, ValueError: as `loads`.
+    """
+    data = _byte_view(buf)
+    options = _read_options(compact, order, null, True, max_items, max_depth)
+    _read_whole(data, options)
+
+
+def dump(obj: Any, file: IO[bytes], **options: Any) -> None:
+    """Write an object as a document into a binary file, after what is there; options as for `dumps`."""
+    file.write(dumps(obj, **options))
+
+
+def load(file: IO[bytes], **options: Any) -> Any:
+    """Read the one document that the rest of a binary file holds; options and errors as for `loads`."""
+    return loads(file.read(), **options)
+
+
+def load_each(
+    file: IO[bytes],
+    *,
+    order: Order = "swapped",
+    compact: bool = True,
+    null: bool = False,
+    max_items: int | None = None,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+) -> Iterator[Any]:
+    """Read the documents of a binary file or stream one by one; each begins on a byte of its own.
+
+    The file is read in pieces, as much of it is held as the longest document needs.
+
+    Args:
+        file: has ``read(size)``; may give less than it's asked for, and nothing at its end.
+        order, compact, null, max_items, max_depth: as for `loads`, of each document.
+
+    Raises:
+        DocumentError: as `loads`; positions are within the file, from where it stood.
+    """
+    options = _read_options(compact, order, null, False, max_items, max_depth)
+    data = b""
+    begin = 0  # of `data` within the file
+    size = _CHUNK_NBYTES
+    while True:
+        more = file.read(size)
+        data += more
+        pos = 0
+        while pos < len(data):
+            try:
+                value, end = _read(data, options, pos, False)
+            except TruncatedError as error:
+                if more:
+                    break
+                raise _moved(error, begin) from None
+            except DocumentError as error:
+                raise _moved(error, begin) from None
+            yield value
+            pos = end
+        if not more:
+            return
+        size = _CHUNK_NBYTES if pos else max(_CHUNK_NBYTES, 2 * len(data))
+        data = data[pos:]
+        begin += pos
+
+
+def _read_whole(data: bytes | memoryview, options: ReadOptions) -> Any:
+    try:
+        return _read(data, options, 0, True)[0]
+    except DocumentError as error:
+        error.hint = _hint(data, options)
+        raise
+
+
+def _read(data: bytes | memoryview, options: ReadOptions, pos: int, whole: bool) -> tuple[Any, int]:
+    return Reader(data, options).read(pos, whole)
+
+
+def _hint(data: bytes | memoryview, options: ReadOptions) -> str:
+    """What may have been mistaken, for bytes that can't be read: the other mode may fit, or null."""
+    if not 0 < len(data) <= _HINT_NBYTES:
+        return ""
+    compact = not options.compact
+    other = _read_options(compact, options.order, options.null, False, options.max_items, options.max_depth)
+    try:
+        _read(data, other, 0, True)
+    except DocumentError:
+        return ""
+    return f"with compact={compact} it can be read"
+
+
+def _moved(error: DocumentError, begin: int) -> DocumentError:
+    """The error with a position that counts from the begin of the file."""
+    assert error.position is not None
+    return type(error)(error.text, error.position + begin, error.path)
+
+
+@lru_cache(64)
+def _write_options(
+    compact: bool, width: Width, order: Order, strings: Strings, null: bool, max_depth: int
+) -> WriteOptions:
+    _one_of("width", width, WIDTHS)
+    _one_of("order", order, ORDERS)
+    _one_of("strings", strings, STRINGS)
+    _depth(max_depth)
+    return WriteOptions(bool(compact), width, order, strings, bool(null), max_depth)
+
+
+@lru_cache(64)
+def _read_options(
+    compact: bool, order: Order, null: bool, strict: bool, max_items: int | None, max_depth: int
+) -> ReadOptions:
+    _one_of("order", order, ORDERS)
+    _depth(max_depth)
+    if max_items is None:
+        max_items = UNLIMITED
+    elif not 0 <= max_items <= UNLIMITED:
+        raise ValueError(f"max_items is {max_items} (0 to {UNLIMITED}, or None)")
+    return ReadOptions(bool(compact), order, bool(null), strict, max_items, max_depth)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} is {value!r} ({', '.join(map(repr, known))})")
+
+
+def _depth(max_depth: int) -> None:
+    if not 1 <= max_depth <= MAX_MAX_DEPTH:
+        raise ValueError(f"max_depth is {max_depth} (1 to {MAX_MAX_DEPTH})")
+
+
+def _byte_view(buf: Any) -> bytes | memoryview:
+    """The bytes of a buffer, not copied."""
+    if type(buf) is bytes:
+        return buf
+    shown = memoryview(buf)
+    if not shown.c_contiguous:
+        raise ValueError(f"the buffer isn't contiguous: shape {shown.shape}, strides {shown.strides}")
+    if not shown.nbytes:
+        return b""
+    return shown if shown.format == "B" and shown.ndim == 1 else shown.cast("B")
