@@ -330,8 +330,8 @@ def test_a_wrong_type_is_suspected(tmp_path: Path, caplog: pytest.LogCaptureFixt
         built = yj.build_index(path, yj.load_schema(source)["x.Few"], [b"\x50\x01", b"\x10\x01\x50\x01"])
     assert list(built.unknown_fields.items()) == [("x.Few #2", 1), ("x.Few #10", 2)]
     assert caplog.messages == [
-        f"{path}: as many unknown fields as messages: is x.Few the right type? 3 unknown fields or extensions "
-        "in 2 messages aren't carried: x.Few #2 (1), x.Few #10 (2)"
+        f"{path}: as many unknown fields as messages: is x.Few the right type? 3 unknown fields or "
+        "extensions in 2 messages aren't carried: x.Few #2 (1), x.Few #10 (2)"
     ]
 
 

@@ -272,7 +272,7 @@ def test_files_that_other_programs_rewrote(small: bytes, tmp_path: Path) -> None
     nulls = pa.array([None, b"", b""], pa.large_binary())
     nullable = schema.set(0, schema.field(0).with_nullable(True))
     write(path, nullable, [(pa.RecordBatch.from_arrays([nulls, batch.column(1)], schema=nullable), metadata)])
-    assert refusal(path) == ": batch 0 has 1 null messages"
+    assert refusal(path).startswith(": batch 0 (rows 0 to 2): its checksum is ")
 
 
 @pytest.fixture(params=["nameless", "named"])

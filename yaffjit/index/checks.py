@@ -103,10 +103,10 @@ def _misplaced(part: Part, number: int, batch: Any) -> str:
         return f"pyarrow reads {batch.num_rows:,} rows in it, but {header.rows:,} stand there"
     if not header.rows:
         return ""
-    validity, *found = batch.column(0).buffers()
-    if validity is not None:
-        return "its messages have a bitmap of nulls"
-    for buffer, (position, nbytes) in zip(found, header.buffers[1:], strict=True):
+    column = batch.column(0)
+    if column.null_count != header.nulls:
+        return f"it has {column.null_count:,} null messages, but {header.nulls:,} stand there"
+    for buffer, (position, nbytes) in zip(column.buffers(), header.buffers, strict=True):
         if buffer is None and nbytes == 0:
             continue
         expected = part.address() + header.body + position

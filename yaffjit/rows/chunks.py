@@ -43,6 +43,8 @@ class Chunk:
         nbytes: of the stretch.
         offsets: int64, shape (rows + 1,), contiguous.
         file, row: what has these rows, and the first one's row there.
+        bitmap, bit: one bit a row from that bit on, the lowest of a byte first, set where a row isn't null; such
+            a row holds the default instance. None where no row is null.
     """
 
     data: Data
@@ -51,6 +53,8 @@ class Chunk:
     offsets: Int64Array
     file: RowFile | None = None
     row: int = 0
+    bitmap: npt.NDArray[np.uint8] | None = None
+    bit: int = 0
 
     @property
     def rows(self) -> int:
@@ -61,7 +65,18 @@ class Chunk:
         if (first, last) == (0, self.rows):
             return self
         offsets = self.offsets[first : last + 1]
-        return Chunk(self.data, self.base, self.nbytes, offsets, self.file, self.row + first)
+        return Chunk(
+            *(self.data, self.base, self.nbytes, offsets, self.file, self.row + first),
+            *(self.bitmap, self.bit + first),
+        )
+
+    def valid(self, first: int, last: int) -> npt.NDArray[np.bool_]:
+        """Which of its rows from ``first`` to ``last`` aren't null."""
+        if self.bitmap is None:
+            return np.ones(last - first, np.bool_)
+        begin, end = self.bit + first, self.bit + last
+        bits = np.unpackbits(self.bitmap[begin // 8 : (end + 7) // 8], bitorder="little")
+        return bits[begin % 8 : begin % 8 + last - first].view(np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,11 +104,12 @@ class Chunks:
 
     Attributes:
         crowded: whether there are so many small chunks that rows had better be scattered.
+        has_nulls: whether some row is null.
 
     Requires: the data and the offsets don't change, and the offsets don't leave the stretches.
     """
 
-    __slots__ = ("_ends", "_offsets", "_tables", "chunks", "crowded", "memory", "rows")
+    __slots__ = ("_ends", "_offsets", "_tables", "chunks", "crowded", "has_nulls", "memory", "rows")
 
     scattered = False
 
@@ -111,10 +127,13 @@ class Chunks:
         if again is not None:
             file = RowFile(again, tuple(chunks))
             chunks = [
-                Chunk(chunk.data, chunk.base, chunk.nbytes, chunk.offsets, file, row)
+                Chunk(
+                    *(chunk.data, chunk.base, chunk.nbytes, chunk.offsets, file, row), chunk.bitmap, chunk.bit
+                )
                 for chunk, row in zip(chunks, firsts, strict=True)
             ]
         self.chunks = tuple(chunks)
+        self.has_nulls = any(chunk.bitmap is not None for chunk in chunks)
         # A memoryview hands out one int three times faster than a numpy array.
         self._offsets = [chunk.offsets.data for chunk in chunks]
         if memory is None:
@@ -206,8 +225,15 @@ class Chunks:
         chunk, offsets, within = self._find(row)
         return chunk.data, chunk.base + offsets[within], chunk.base + offsets[within + 1]
 
-    def payload(self, row: int) -> bytes:
-        """The bytes of a message."""
+    def valid(self, start: int, count: int) -> npt.NDArray[np.bool_]:
+        """Which rows aren't null."""
+        parts = [self.chunks[number].valid(first, last) for number, first, last in self._within(start, count)]
+        return np.concatenate(parts) if parts else np.ones(0, np.bool_)
+
+    def payload(self, row: int) -> bytes | None:
+        """The bytes of a message; None of a null row."""
+        if self.has_nulls and not self.valid(row, 1)[0]:
+            return None
         data, start, stop = self.span(row)
         return bytes(data[start:stop])
 

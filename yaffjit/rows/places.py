@@ -60,7 +60,8 @@ class Places:
             np.add(chunk.offsets[:-1], addresses[id(chunk.data)] + chunk.base, out=part[:, 0])
             np.subtract(chunk.offsets[1:], chunk.offsets[:-1], out=part[:, 1])
             row += chunk.rows
-        return cls(table, chunks.memory, _files(chunks))
+        made = cls(table, chunks.memory, _files(chunks))
+        return made.masked(chunks.valid(start, count)) if chunks.has_nulls else made
 
     @classmethod
     def of_rows(cls, chunks: Chunks, rows: Int64Array) -> Places:
@@ -76,7 +77,11 @@ class Places:
 
             chunks.ready(int(rows.min()), int(np.ptp(rows)) + 1)
             find_rows(chunks.table_address, rows, table)
-        return cls(table, chunks.memory, _files(chunks))
+        made = cls(table, chunks.memory, _files(chunks))
+        if not chunks.has_nulls or not len(rows):
+            return made
+        first = int(rows.min())
+        return made.masked(chunks.valid(first, int(np.ptp(rows)) + 1)[rows - first])
 
     def taken(self, rows: Any) -> Places:
         """Some rows: an array of row numbers, or a slice."""

@@ -138,7 +138,7 @@ def protobuf_payloads(records: Records, threads: int | None = None) -> Payloads:
         rows = slice(part.row + 1, part.row + len(made.offsets))
         offsets[rows] = made.offsets[1:] + offsets[part.row]
     data = [made.data for made in done]
-    valid = None if isinstance(store, Chunks) else store.valid(start, count)
+    valid = None if isinstance(store, Chunks) and not store.has_nulls else store.valid(start, count)
     return Payloads(
         data[0] if len(data) == 1 else np.concatenate([np.empty(0, np.uint8), *data]),
         offsets,
