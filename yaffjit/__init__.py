@@ -21,6 +21,7 @@ _HOMES = {
     "build_index": "yaffjit.index",
     "append_index": "yaffjit.index",
     "adopt_index": "yaffjit.index",
+    "build_keys": "yaffjit.index",
     "open_index": "yaffjit.api",
     "open_index_unchecked": "yaffjit.api",
     "read_delimited": "yaffjit.build.delimited",
@@ -83,6 +84,7 @@ __all__ = [
     "adopt_index",
     "append_index",
     "build_index",
+    "build_keys",
     "concat",
     "feature",
     "load_schema",
@@ -132,7 +134,15 @@ if TYPE_CHECKING:
         VerifyError,
         YaffjitError,
     )
-    from yaffjit.index import BuiltIndex, Index, IndexPart, adopt_index, append_index, build_index
+    from yaffjit.index import (
+        BuiltIndex,
+        Index,
+        IndexPart,
+        adopt_index,
+        append_index,
+        build_index,
+        build_keys,
+    )
     from yaffjit.mapping import Feature, feature
     from yaffjit.rows import Records, concat
     from yaffjit.view import View, to_dict, to_json

@@ -1,5 +1,6 @@
 """Index files: Arrow files of messages, one or many, self-describing, checksummed and memory-mapped."""
 
+from yaffjit.index.key_writer import build_keys
 from yaffjit.index.reader import Index, IndexPart, open_index, open_index_unchecked
 from yaffjit.index.report import BuiltIndex
 from yaffjit.index.writer import adopt_index, append_index, build_index
@@ -11,6 +12,7 @@ __all__ = [
     "adopt_index",
     "append_index",
     "build_index",
+    "build_keys",
     "open_index",
     "open_index_unchecked",
 ]

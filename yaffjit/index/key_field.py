@@ -59,7 +59,9 @@ class KeyField:
         from yaffjit.columns.read import present
 
         values = self._addresses(records) if self.is_text else self._integers(records)
-        there = present(records, self._needed) if self._needed else np.ones(len(records), np.bool_)
+        there: NDArray[np.bool_] = np.array(records.valid)
+        if self._needed:
+            there &= present(records, self._needed)
         return values, there
 
     def text_of(self, records: Records, row: int) -> Any:

@@ -113,6 +113,9 @@ class FileKeys:
         path: of the index file.
         spec: of the keys; None for none: those that were there go.
         mp: the type of the messages.
+
+    Attributes:
+        nbytes: of the table that was written.
     """
 
     def __init__(self, path: str, spec: KeySpec | None, mp: MessagePlan) -> None:
@@ -120,6 +123,7 @@ class FileKeys:
         self._spec = spec
         self._field = None if spec is None else KeyField(mp, spec.path)
         self._written = False
+        self.nbytes = 0
 
     def __enter__(self) -> FileKeys:
         if self._spec is not None:
@@ -135,7 +139,7 @@ class FileKeys:
             file.flush()
             opened = open(os.dup(file.fileno()), "rb")  # noqa: SIM115
         part = Part(self._path, file=opened)
-        write_keys(
+        self.nbytes = write_keys(
             new_keys_path(self._path), part, _records(part, self._field.mp, False), self._field, self._spec
         )
         self._written = True

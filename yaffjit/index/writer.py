@@ -19,6 +19,10 @@ from yaffjit.index.directory import DirectoryWriter
 from yaffjit.index.feed import MEMORY, ON_ERROR, Feed
 from yaffjit.index.files import open_regular, text_path
 from yaffjit.index.flush import Flusher
+from yaffjit.index.key_field import KeyField
+from yaffjit.index.key_spec import KeySpec, key_spec
+from yaffjit.index.key_writer import FileKeys, remove_keys, with_keys
+from yaffjit.index.keys import Keys, open_beside
 from yaffjit.index.manifest import Manifest, PartEntry
 from yaffjit.index.metadata import described, plan_of
 from yaffjit.index.opened import check_same_columns, entry_of, open_part
@@ -48,6 +52,8 @@ def build_index(
     memory: int = MEMORY,
     on_error: str = "raise",
     compression: str | None = None,
+    key: str | None = None,
+    duplicates: str = "error",
 ) -> BuiltIndex:
     """Write an index of messages: one file, or a directory that `append_index` adds to.
 
@@ -77,6 +83,9 @@ def build_index(
             "null" makes a null row of it: the default instance, of which ``valid`` is false. A file whose
             framing is damaged always raises.
         compression: "lz4" or "zstd" packs the file, which then is for keeping: it can't be read in place.
+        key: the path of an integer or text field, as "id" or "geo.city", that `Index.rows` looks up; None
+            for none. A message without the field has no key.
+        duplicates: what becomes of a key that comes again: "error", or the "first" or "last" row counts.
 
     Returns:
         `BuiltIndex`: rows, bytes, what the messages held that YaFF can't carry, and what was wrong with
@@ -98,19 +107,21 @@ def build_index(
     if representation not in REPRESENTATIONS:
         known = ", ".join(map(repr, REPRESENTATIONS))
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
+    spec = _checked_key(key_spec(key, duplicates), mp, compression)
     begin = time.monotonic()
     feed = Feed(mp, source_of(messages), layout, threads, memory, on_error)
-    output = _Output(feed, mp, other_columns(columns), compression)
+    output = _Output(feed, mp, other_columns(columns), compression, spec)
     entries: list[PartEntry] = []
     with feed, _bar(f"build {_name(path)}", feed, progress) as bar:
         if not _is_directory(path, part_rows):
-            nbytes = output.write_file(path, None, bar)
+            nbytes = output.write_whole(path, bar)
         else:
             with DirectoryWriter(path, create=True) as directory:
                 entries = output.write_parts(directory, part_rows, bar)
                 old = directory.manifest
                 generation = 1 if old is None else old.generation + 1
-                directory.commit(Manifest(mp.full_name, mp.fingerprint, generation, tuple(entries)))
+                entries = with_keys(directory, spec, mp, (), entries)
+                directory.commit(Manifest(mp.full_name, mp.fingerprint, generation, tuple(entries), spec))
             nbytes = sum(entry.nbytes for entry in entries)
     names = tuple(entry.name for entry in entries)
     return built(path, feed, nbytes, names, time.monotonic() - begin)
@@ -165,11 +176,12 @@ def append_index(
         _check_same_type(path, manifest, mp.full_name, mp.fingerprint)
         feed = Feed(mp, source_of(messages), layout, threads, memory, on_error)
         others = other_columns(columns, first.schema, path)
-        output = _Output(feed, mp, others, compression)
+        output = _Output(feed, mp, others, compression, _checked_key(manifest.key, mp, compression))
         entries: list[PartEntry] = []
         with feed, _bar(f"append to {_name(path)}", feed, progress) as bar:
             if feed.more() or any(map(len, others.values())):
                 entries = output.write_parts(directory, part_rows, bar)
+                entries = with_keys(directory, manifest.key, mp, manifest.parts, entries)
                 directory.commit(_longer(manifest, entries))
     names = tuple(entry.name for entry in entries)
     nbytes = sum(entry.nbytes for entry in entries)
@@ -195,10 +207,12 @@ def adopt_index(path: str | os.PathLike[str], file: str | os.PathLike[str]) -> N
     with open_regular(file) as opened, writing(file):
         os.fsync(opened.fileno())
     part = Part(file)
+    keys = open_beside(file, part)
     with DirectoryWriter(path, create=True) as directory:
         manifest = directory.manifest
         if manifest is None:
-            manifest = Manifest(part.description.message, part.plan().fingerprint, 0, ())
+            spec = keys.spec if isinstance(keys, Keys) else None
+            manifest = Manifest(part.description.message, part.plan().fingerprint, 0, (), spec)
         elif any(os.path.samefile(file, os.path.join(path, entry.name)) for entry in manifest.parts):
             raise IndexFileError(f"{file} is a part of {path} already")
         else:
@@ -209,9 +223,12 @@ def adopt_index(path: str | os.PathLike[str], file: str | os.PathLike[str]) -> N
         moved = Part(os.path.join(path, name), part.nbytes, link=False)
         if entry_of(moved, name) != entry_of(part, name):
             raise IndexFileError(f"{file} was replaced while it was moved")
-        directory.commit(_longer(manifest, [entry_of(moved, name)]))
+        entries = [entry_of(moved, name)]
+        entries = with_keys(directory, manifest.key, part.plan(), manifest.parts, entries, checked=True)
+        directory.commit(_longer(manifest, entries))
     with writing(file):
         os.unlink(file)
+    remove_keys(file)
 
 
 def _is_directory(path: str, part_rows: int | None) -> bool:
@@ -234,6 +251,12 @@ class _Output:
     mp: MessagePlan
     others: Others
     compression: str | None
+    spec: KeySpec | None
+
+    def write_whole(self, path: str, bar: Bar) -> int:
+        """All messages as one file, and its keys; returns the bytes of both."""
+        with FileKeys(path, self.spec, self.mp) as keys:
+            return self.write_file(path, None, bar, keys) + keys.nbytes
 
     def write_parts(self, directory: DirectoryWriter, part_rows: int | None, bar: Bar) -> list[PartEntry]:
         """All messages as new parts, at least one."""
@@ -245,8 +268,8 @@ class _Output:
             entries.append(entry_of(Part(path), name))
         return entries
 
-    def write_file(self, path: str, rows: int | None, bar: Bar) -> int:
-        """The next messages as one file; returns its bytes."""
+    def write_file(self, path: str, rows: int | None, bar: Bar, keys: FileKeys | None = None) -> int:
+        """The next messages as one file, and its keys before it has its name; returns its bytes."""
         feed = self.feed
         with replaced_file(path) as file:
             with Flusher(file.fileno()) as flusher:
@@ -260,6 +283,8 @@ class _Output:
                 for piece in feed.take(rows, bar):
                     batches.add(piece.data, piece.offsets, piece.valid)
                 batches.close(last=not feed.more())
+            if keys is not None:
+                keys.write(file)
             return file.tell()
 
 
@@ -283,8 +308,18 @@ def _link_or_copy(file: str, path: str) -> None:
 
 def _longer(manifest: Manifest, entries: list[PartEntry]) -> Manifest:
     return Manifest(
-        manifest.message, manifest.fingerprint, manifest.generation + 1, (*manifest.parts, *entries)
+        *(manifest.message, manifest.fingerprint, manifest.generation + 1),
+        *((*manifest.parts, *entries), manifest.key),
     )
+
+
+def _checked_key(spec: KeySpec | None, mp: MessagePlan, compression: str | None) -> KeySpec | None:
+    """A key, once it's one of the message type, and before anything is written."""
+    if spec is not None:
+        KeyField(mp, spec.path)
+        if compression is not None:
+            raise ValueError(f"an index with a key can't be compressed, but compression is {compression!r}")
+    return spec
 
 
 def _check_options(

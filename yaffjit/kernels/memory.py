@@ -68,21 +68,6 @@ store_i64 = _make_store(64)
 
 
 @intrinsic
-def prefetch(typingctx: Any, address: Any) -> Any:
-    """Have the cache line at an address come into the cache; any address will do."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        builder.call(function, [builder.inttoptr(args[0], pointer), word(0), word(3), word(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
-
-
-@intrinsic
 def store_words(typingctx: Any, address: Any, words: Any) -> Any:
     """Store a tuple of int64 at an address."""
     if not isinstance(words, types.BaseTuple):
