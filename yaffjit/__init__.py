@@ -24,6 +24,8 @@ _HOMES = {
     "build_keys": "yaffjit.index",
     "open_index": "yaffjit.api",
     "open_index_unchecked": "yaffjit.api",
+    "open_packed": "yaffjit.api",
+    "unpack_index": "yaffjit.index",
     "read_delimited": "yaffjit.build.delimited",
     "write_delimited": "yaffjit.build.delimited",
     "read_tfrecord": "yaffjit.build.readers",
@@ -40,6 +42,7 @@ _HOMES = {
     "Index": "yaffjit.index",
     "IndexPart": "yaffjit.index",
     "BuiltIndex": "yaffjit.index",
+    "PackedIndex": "yaffjit.index",
     "View": "yaffjit.view",
     "to_dict": "yaffjit.view",
     "to_json": "yaffjit.view",
@@ -73,6 +76,7 @@ __all__ = [
     "JsonError",
     "MessageType",
     "NumberError",
+    "PackedIndex",
     "Payloads",
     "Records",
     "RowError",
@@ -90,6 +94,7 @@ __all__ = [
     "load_schema",
     "open_index",
     "open_index_unchecked",
+    "open_packed",
     "read_arrow",
     "read_delimited",
     "read_field",
@@ -101,6 +106,7 @@ __all__ = [
     "records_unchecked",
     "to_dict",
     "to_json",
+    "unpack_index",
     "write_delimited",
 ]
 
@@ -112,6 +118,7 @@ if TYPE_CHECKING:
         load_schema,
         open_index,
         open_index_unchecked,
+        open_packed,
         records,
         records_unchecked,
     )
@@ -138,10 +145,12 @@ if TYPE_CHECKING:
         BuiltIndex,
         Index,
         IndexPart,
+        PackedIndex,
         adopt_index,
         append_index,
         build_index,
         build_keys,
+        unpack_index,
     )
     from yaffjit.mapping import Feature, feature
     from yaffjit.rows import Records, concat

@@ -7,19 +7,21 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from yaffjit.errors import SchemaError, near_names
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
-    from yaffjit.index import Index
+    from yaffjit.index import Index, PackedIndex
     from yaffjit.plan import MessagePlan, Plan
     from yaffjit.rows import Records
     from yaffjit.schema.model import SchemaDef
     from yaffjit.schema.sources import PathLike
     from yaffjit.view import View
+
+AnyIndex = TypeVar("AnyIndex", "Index", "PackedIndex")
 
 # Imported only for the options in other files, so they aren't what a user looks for in `Schema.messages`.
 _OPTION_FILES = ("google/protobuf/descriptor.proto", "yaff/proto/options.proto")
@@ -458,6 +460,23 @@ def open_index(
     return _with_types(open_index(path, message_type, verify, progress), message_type)
 
 
+def open_packed(path: PathLike, message_type: MessageType | None = None) -> PackedIndex:
+    """Open an index that `build_index` wrote with ``compression``: it's unpacked a batch at a time.
+
+    Args:
+        path, message_type: as `open_index` takes them.
+
+    Returns:
+        `PackedIndex`: ``batches()`` gives records of up to 65,536 rows, each checked; a loop gives views.
+
+    Raises:
+        IndexFileError: it isn't an index.
+    """
+    from yaffjit.index import open_packed
+
+    return _with_types(open_packed(path, message_type), message_type)
+
+
 def open_index_unchecked(path: PathLike, message_type: MessageType | None = None) -> Index:
     """As `open_index`, but reads what describes the batches and trusts the rest: instant whatever the size.
 
@@ -478,7 +497,7 @@ def _plan_of(message_type: Any) -> MessagePlan:
     return message_type.plan
 
 
-def _with_types(index: Index, message_type: MessageType | None) -> Index:
+def _with_types(index: AnyIndex, message_type: MessageType | None) -> AnyIndex:
     if message_type is None:
         message_type = _schema_of(index.plan.plan)[index.plan.full_name]
     index.message_type = message_type

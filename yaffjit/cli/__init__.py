@@ -12,6 +12,7 @@ from yaffjit.cli.columns import add_columns
 from yaffjit.cli.demo import add_demo
 from yaffjit.cli.layout import add_layout
 from yaffjit.cli.show import add_head, add_show
+from yaffjit.cli.unpack import add_unpack
 from yaffjit.cli.verify import add_verify
 from yaffjit.cli.warm import add_warm
 from yaffjit.errors import YaffjitError
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add_columns(commands)
     add_layout(commands)
     add_verify(commands)
+    add_unpack(commands)
     add_demo(commands)
     add_warm(commands)
     return parser

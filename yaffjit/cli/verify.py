@@ -35,6 +35,11 @@ def add_verify(commands: Any) -> None:
 
 def _verify(parsed: argparse.Namespace) -> None:
     buf = None if os.path.isdir(parsed.path) else _message_bytes(parsed)
+    if buf is None and (packed := yj.open_packed(parsed.path)).compression:
+        packed.verify(True if parsed.progress else None)
+        name, how = packed.plan.full_name, packed.compression
+        print(f"{parsed.path}: {len(packed):,} {name} messages, compressed ({how}), all well-formed")
+        return
     if buf is None:
         index = yj.open_index(parsed.path, progress=True if parsed.progress else None)
         parts = f" in {len(index.parts)} parts" if len(index.parts) > 1 else ""

@@ -1,5 +1,7 @@
 """Reads the headers of an Arrow file without pyarrow, which loads or unpacks a batch to describe it.
 
+A compressed buffer begins with eight bytes that say how many it becomes, -1 if the rest isn't compressed.
+
 Its headers are flatbuffers: a table begins with the distance back to its list of fields, which has two bytes
 a field, the field's distance from the table's beginning or 0. Nothing here leaves the file, whatever it has.
 """
@@ -23,6 +25,10 @@ BATCH_COLUMNS = 1
 BATCH_BUFFERS = 2
 BATCH_COMPRESSION = 3
 OLD_COMPRESSION = b"ARROW:experimental_compression"  # how Arrow 0.17 said it, which is still read
+COMPRESSION_CODEC = 0  # of BodyCompression
+CODECS = ("lz4", "zstd")
+# What a byte can become: in LZ4 a byte more of a length is 255, in zstd a block of 4 bytes is 128 KiB.
+MOST_RATIO = {"lz4": 256, "zstd": 1 << 15}
 FIRST_BUFFERS = 3  # of a column of binary: validity, offsets, data
 
 
@@ -33,7 +39,7 @@ class BatchHeader(NamedTuple):
     nbytes: int  # of the header
     body: int  # position of the buffers
     body_nbytes: int
-    compressed: bool
+    compression: str  # "lz4" or "zstd", "" for none
     rows: int
     nulls: int  # in the first column
     buffers: tuple[tuple[int, int], ...]  # of the first column: offset in the body and bytes
@@ -75,8 +81,6 @@ def _batch_header(data: memoryview, at: int, nbytes: int, body_nbytes: int) -> B
     if header is None or nbytes < 0 or body_nbytes < 0 or body + body_nbytes > len(data):
         raise ValueError(f"its headers lead to byte {body + body_nbytes} of {len(data)}")
     batch = _referred(data, header)
-    compressed = _field(data, batch, BATCH_COMPRESSION) is not None
-    compressed = compressed or OLD_COMPRESSION in bytes(data[at:body])
     rows = _field(data, batch, BATCH_ROWS)
     columns = _pairs(data, batch, BATCH_COLUMNS, 1)
     return BatchHeader(
@@ -84,11 +88,51 @@ def _batch_header(data: memoryview, at: int, nbytes: int, body_nbytes: int) -> B
         nbytes,
         body,
         body_nbytes,
-        compressed,
+        _compression(data, batch, bytes(data[at:body])),
         0 if rows is None else _unpacked(_INT64, data, rows)[0],
         columns[0][1] if columns else 0,
         _pairs(data, batch, BATCH_BUFFERS, FIRST_BUFFERS),
     )
+
+
+def _compression(data: memoryview, batch: int, header: bytes) -> str:
+    if OLD_COMPRESSION in header:
+        raise ValueError("its batches are compressed in a way of Arrow before 1.0")
+    field = _field(data, batch, BATCH_COMPRESSION)
+    if field is None:
+        return ""
+    codec = _field(data, _referred(data, field), COMPRESSION_CODEC)
+    number = 0 if codec is None else data[codec] if codec < len(data) else -1
+    if number not in range(len(CODECS)):
+        raise ValueError(f"its batches are compressed by codec {number}, and there are {len(CODECS)}")
+    return CODECS[number]
+
+
+def unpacked_sizes(data: memoryview, header: BatchHeader) -> list[int]:
+    """How many bytes the buffers of a compressed batch say that they become, the first column's first.
+
+    Raises:
+        ValueError: a buffer isn't within the batch, or says more than the compression can make of its bytes.
+    """
+    message = header.at + 8 if _word(data, header.at) == CONTINUATION else header.at + 4
+    found = _field(data, _referred(data, message), MESSAGE_HEADER)
+    assert found is not None  # as it was read before
+    sizes = []
+    for position, nbytes in _pairs(data, _referred(data, found), BATCH_BUFFERS, header.nbytes // PAIR.size):
+        if not (0 <= position <= header.body_nbytes and 0 <= nbytes <= header.body_nbytes - position):
+            raise ValueError("a buffer lies outside of its batch")
+        size = 0
+        if nbytes:
+            (size,) = _unpacked(_INT64, data, header.body + position)
+            packed = nbytes - _INT64.size
+            size = packed if size == -1 else size
+            most = MOST_RATIO[header.compression] * packed
+            if not 0 <= size <= most:
+                raise ValueError(
+                    f"{packed} compressed bytes say that they become {size}, at most {most} can be"
+                )
+        sizes.append(size)
+    return sizes
 
 
 def _pairs(data: memoryview, table: int, place: int, count: int) -> tuple[tuple[int, int], ...]:

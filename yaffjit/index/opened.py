@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import os
+import shlex
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -59,7 +60,6 @@ class OpenedFiles:
         self.generation = generation
         self.keys: Keys | IndexFileError | None = None
         *self.first_rows, self.rows = itertools.accumulate((part.rows for part in parts), initial=0)
-        # Of all batches in order: the part, the number there, the first row.
         self._batches: list[tuple[Part, int, int]] = []
         for part, first in zip(self.parts, self.first_rows, strict=True):
             for number, header in enumerate(part.batches):
@@ -71,9 +71,24 @@ class OpenedFiles:
         self._locks = _Locks()
 
     @property
+    def batches(self) -> list[tuple[Part, int, int]]:
+        """All batches in order: the part, the number there, the first row."""
+        return self._batches
+
+    @property
     def handle(self) -> Handle:
         """By which another process opens the same parts under the path, though more were added since."""
         return len(self.entries), parts_checksum(self.entries)
+
+    def check_in_place(self) -> None:
+        """Raises IndexFileError, with what to do, if a file is compressed."""
+        for part in self.parts:
+            if part.compression:
+                raise IndexFileError(
+                    f"{part.path} is compressed ({part.compression}), so it can't be read in place: "
+                    f"yj.open_packed({self.path!r}).batches() unpacks a batch at a time, and "
+                    f"`yaffjit unpack {shlex.quote(self.path)} -o OUTPUT` or yj.unpack_index the whole"
+                )
 
     def check_size(self) -> None:
         """Raises IndexFileError if a file was cut or grew since it was mapped."""

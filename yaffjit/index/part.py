@@ -72,6 +72,7 @@ class Part:
         nbytes: how many it had when it was opened.
         schema: the Arrow schema of its columns.
         batches: its batches' headers.
+        compression: of its batches, "lz4" or "zstd"; "" if they can be read in place.
         text: what the file says about its messages, as it stands there.
         description: the same, read.
 
@@ -95,6 +96,7 @@ class Part:
             self.text = self._extension_text()
             self.batches = self._headers()
         self.rows = sum(header.rows for header in self.batches)
+        self.compression = next((header.compression for header in self.batches if header.compression), "")
         self.description: Description = description(self.text, path)
         if self.description.representation != "yaff":
             raise IndexFileError(
@@ -132,9 +134,6 @@ class Part:
         with self.reading("its headers are damaged"):
             self._load(header_spans(data))
             headers = tuple(batch_headers(data))
-            for number, header in enumerate(headers):
-                if header.compressed:
-                    raise IndexFileError(f"{self.path}: batch {number} is compressed, so it can't be mapped")
             if has_dictionaries(data):
                 raise IndexFileError(
                     f"{self.path}: it has dictionaries, which no checksum covers: another program wrote it"
@@ -151,14 +150,14 @@ class Part:
     def _check_header(self, number: int, count: int, header: BatchHeader) -> None:
         rows = header.rows
         validity, offsets, data = header.buffers if len(header.buffers) == 3 else ((0, 0), (0, 0), (0, 0))
-        is_full = rows == BATCH_ROWS or data[1] >= BATCH_NBYTES
+        is_full = rows == BATCH_ROWS or data[1] >= BATCH_NBYTES or header.compression
         if not 0 <= rows <= BATCH_ROWS or (not is_full and number < count - 1):
             raise IndexFileError(
                 f"{self.path}: batch {number} of {count} has {rows:,} rows, but an index has "
                 f"{BATCH_ROWS:,} in each batch but the last: another program wrote it; "
                 "yj.records takes its column"
             )
-        if not rows:
+        if not rows or header.compression:
             return
         if header.nulls and validity[1] < (rows + 7) // 8:
             raise IndexFileError(

@@ -54,6 +54,7 @@ def open_index(
         known = ", ".join(map(repr, VERIFY))
         raise ValueError(f"verify={verify!r} isn't supported; supported: {known} (or open_index_unchecked)")
     files = open_files(text_path(path), message_type)
+    files.check_in_place()
     ascending = False
     if verify == "open":
         ascending = files.verify(progress)
@@ -94,6 +95,7 @@ class Index(Records):
     schema: Any
 
     def __init__(self, files: OpenedFiles, checked: bool) -> None:
+        files.check_in_place()
         again = _records_again, (os.path.abspath(files.path), files.mp, checked, files.handle)
         given = files.mp.plan, files.chunks(), files.check_size, again
         trusted = not checked or files.all_checked

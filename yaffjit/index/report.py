@@ -10,7 +10,10 @@ from yaffjit.index.feed import Feed
 
 logger = logging.getLogger("yaffjit")
 
-BECAME = {"skip": "are left out", "null": "are null rows"}
+BECAME = {
+    "skip": ("message is left out", "messages are left out"),
+    "null": ("message is a null row", "messages are null rows"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,10 @@ def built(path: str, feed: Feed, nbytes: int, parts: tuple[str, ...], seconds: f
     )
     _log_fields(made, feed.message)
     if made.bad:
-        became = BECAME[feed.on_error]
+        became = BECAME[feed.on_error][made.bad != 1]
         shown = "".join(f"\n  {error}" for error in made.errors)
-        first = "the first ones" if made.bad > len(made.errors) else "they are"
-        logger.warning("%s: %s bad messages %s; %s:%s", path, f"{made.bad:,}", became, first, shown)
+        first = ", at first" if made.bad > len(made.errors) else ""
+        logger.warning("%s: %s bad %s%s:%s", path, f"{made.bad:,}", became, first, shown)
     return made
 
 
