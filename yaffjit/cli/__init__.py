@@ -10,6 +10,7 @@ from typing import Any
 from yaffjit.cli.build import add_append, add_build
 from yaffjit.cli.columns import add_columns
 from yaffjit.cli.demo import add_demo
+from yaffjit.cli.keys import add_keys
 from yaffjit.cli.layout import add_layout
 from yaffjit.cli.show import add_head, add_show
 from yaffjit.cli.unpack import add_unpack
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_build(commands)
     add_append(commands)
+    add_keys(commands)
     add_show(commands)
     add_head(commands)
     add_columns(commands)

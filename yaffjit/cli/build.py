@@ -12,6 +12,7 @@ from typing import Any
 import yaffjit as yj
 from yaffjit.cli.options import (
     add_command,
+    add_key_options,
     add_schema_options,
     load_schema,
     path_text,
@@ -35,7 +36,8 @@ def add_build(commands: Any) -> None:
         "yaffjit build ads.proto ads.Banner part1.pb part2.pb -o banners.arrow -I protos --layout sparse\n"
         "yaffjit build ads.proto ads.Banner 'in/*.pb' -o banners.arrow --framing files\n"
         "yaffjit build ads.proto ads.Banner x.parquet -o banners.arrow --framing parquet:payload\n"
-        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --on-error skip --memory 1G",
+        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --on-error skip --memory 1G\n"
+        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --key id",
     )
     parser.add_argument(
         "schema", type=path_text, metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet"
@@ -53,6 +55,7 @@ def add_build(commands: Any) -> None:
         help="the file to write, or the directory",
     )
     _add_build_options(parser)
+    add_key_options(parser, required=False)
     add_schema_options(parser)
 
 
@@ -130,7 +133,12 @@ def _build(parsed: argparse.Namespace) -> None:
     schema = load_schema(parsed)
     reader = reader_of(parsed.inputs, parsed.framing, lambda: schema)
     with _said_once():
-        built = yj.build_index(parsed.output, schema[parsed.message], reader, **_options(parsed))
+        built = yj.build_index(
+            *(parsed.output, schema[parsed.message], reader),
+            **_options(parsed),
+            key=parsed.key,
+            duplicates=parsed.duplicates,
+        )
     parts = f" in {len(built.parts)} parts" if len(built.parts) > 1 else ""
     print(f"{built.path}: {built.rows:,} {parsed.message} messages{parts}, {built.nbytes:,} bytes")
     _print_summary(built)

@@ -72,3 +72,19 @@ def add_schema_options(parser: argparse.ArgumentParser) -> None:
 
 def load_schema(parsed: argparse.Namespace) -> yj.Schema:
     return yj.load_schema(parsed.schema, include=parsed.include, slice=parsed.slice)
+
+
+def add_key_options(parser: argparse.ArgumentParser, required: bool) -> None:
+    parser.add_argument(
+        "--key",
+        required=required,
+        metavar="FIELD",
+        help="rows can be looked up by this integer or text field, as id or geo.city",
+    )
+    parser.add_argument(
+        "--duplicates",
+        choices=("error", "first", "last"),
+        default="error",
+        help="what becomes of a key that comes again: the command fails, or the first or last row counts "
+        "(default: error)",
+    )

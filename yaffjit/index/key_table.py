@@ -167,7 +167,7 @@ class KeyTable:
         header = batches[0]
         buckets = buckets_for(self.head.rows)
         nbytes = 8 * BUCKET_WORDS * buckets
-        if header.compressed or header.rows != SLOTS * buckets or len(header.buffers) < 3:
+        if header.rows != SLOTS * buckets or len(header.buffers) < 3:
             raise IndexFileError(
                 f"{self.path} is damaged: it has {header.rows:,} slots, but a table of {self.head.rows:,} "
                 f"rows has {SLOTS * buckets:,}"

@@ -9,6 +9,7 @@ from yaffjit.jit import (  # noqa: F401
     boxing,
     caching,
     floats,
+    key_rows,
     lifetime,
     maps,
     message_types,

@@ -103,13 +103,25 @@ class Chunks:
         memory: of the chunks, if there is one.
 
     Attributes:
+        keys_address: of what rows are looked up by (`yaffjit.kernels.keys`), which lives as long as the
+            memory's checks; 0 where nothing is.
         crowded: whether there are so many small chunks that rows had better be scattered.
         has_nulls: whether some row is null.
 
     Requires: the data and the offsets don't change, and the offsets don't leave the stretches.
     """
 
-    __slots__ = ("_ends", "_offsets", "_tables", "chunks", "crowded", "has_nulls", "memory", "rows")
+    __slots__ = (
+        "_ends",
+        "_offsets",
+        "_tables",
+        "chunks",
+        "crowded",
+        "has_nulls",
+        "keys_address",
+        "memory",
+        "rows",
+    )
 
     scattered = False
 
@@ -142,6 +154,7 @@ class Chunks:
             memory = Memory(plan, list(buffers.values()) or [b""], checks=checks)
         self.memory = memory
         self._tables: tuple[Int64Array, Int64Array] | None = None
+        self.keys_address = 0
         self.crowded = len(chunks) > MOST_CHUNKS_OF_A_PAGE and self._is_crowded()
 
     @classmethod
@@ -199,7 +212,8 @@ class Chunks:
         address = table.__array_interface__["data"][0]
         pages = address + 8 * CHUNK_WORDS * np.array(self._of_pages(), np.int64)
         only = table[0, :2] if len(table) == 1 else np.zeros(2, np.int64)
-        return np.concatenate((only, pages)), table
+        # Before the table's own words.
+        return np.concatenate(([self.keys_address], only, pages))[1:], table
 
     def _of_pages(self) -> list[int]:
         """The number of the chunk that holds the first row of each page."""
