@@ -40,18 +40,25 @@ def outcomes(made: Transcoded) -> list[bytes | str]:
     return found
 
 
-def by_kernel(message_type: yj.MessageType, payloads: list[bytes], layout: str) -> Transcoded:
+def by_kernel(
+    message_type: yj.MessageType, payloads: list[bytes], layout: str, tier: str = "table"
+) -> Transcoded:
     load_kernels()
-    return transcode_many(message_type.plan, *joined(payloads), layout, threads=1, keep_errors=True)
+    return transcode_many(
+        message_type.plan, *joined(payloads), layout, threads=1, keep_errors=True, tier=tier
+    )
 
 
 def check_transcoding(
-    message_type: yj.MessageType, payloads: list[bytes], layouts: tuple[str, ...] = LAYOUTS
+    message_type: yj.MessageType,
+    payloads: list[bytes],
+    layouts: tuple[str, ...] = LAYOUTS,
+    tier: str = "table",
 ) -> Counter[str]:
     """How many were written, and refused by what."""
     told: Counter[str] = Counter()
     for layout in layouts:
-        made = by_kernel(message_type, payloads, layout)
+        made = by_kernel(message_type, payloads, layout, tier)
         for payload, found in zip(payloads, outcomes(made), strict=True):
             wanted = expected(message_type, payload, layout)
             told[wanted if isinstance(wanted, str) else "written"] += 1
@@ -59,9 +66,9 @@ def check_transcoding(
     return told
 
 
-def check_uncarried(message_type: yj.MessageType, payloads: list[bytes]) -> None:
+def check_uncarried(message_type: yj.MessageType, payloads: list[bytes], tier: str = "table") -> None:
     """The kernel and the plain check count the same fields that aren't carried."""
-    made = by_kernel(message_type, payloads, "flat")
+    made = by_kernel(message_type, payloads, "flat", tier)
     counted: Counter[tuple[str, int]] = Counter()
     for row, payload in enumerate(payloads):
         if row not in made.errors:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from yaffjit.codec.encode import LAYOUTS as ENCODED_LAYOUTS
 from yaffjit.codec.encode import encode
 from yaffjit.codec.stretches import Job, Transcoded
+from yaffjit.codec.tiers import rows_kernel
 from yaffjit.codec.verify_protobuf import refused
 from yaffjit.codec.verify_protobuf_plain import Uncarried, check_plain
 from yaffjit.codec.work import Work
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
 LAYOUTS = (*ENCODED_LAYOUTS, "smallest")
 
-# What one message and one byte of it take in Python.
-_MESSAGE_SECONDS = 20e-6
-_BYTE_SECONDS = 60e-9
-
 
 def transcode_many(
     mp: MessagePlan,
@@ -36,6 +33,7 @@ def transcode_many(
     threads: int | None = None,
     first_row: int = 0,
     keep_errors: bool = False,
+    tier: str = "auto",
 ) -> Transcoded:
     """The YaFF buffers of many protobuf messages.
 
@@ -48,6 +46,7 @@ def transcode_many(
         threads: how many work at the same time, None for one a core.
         first_row: the row of the first message, for errors.
         keep_errors: rows whose message is bad have no bytes, and their errors are in the result.
+        tier: what does it, for tests; see `yaffjit.codec.tiers.rows_kernel`.
 
     Raises:
         DecodeError: of the first row that protobuf doesn't accept: names the row, the message, the field
@@ -60,10 +59,8 @@ def transcode_many(
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
     job = _ToYaff(mp, data, offsets, layout, first_row, keep_errors)
-    kernel = work.kernel(job.count * _MESSAGE_SECONDS + job.nbytes * _BYTE_SECONDS)
-    if kernel is None or not job.complete:
-        return job.plainly()
-    return job.by_kernel(kernel.run, threads)
+    kernel = rows_kernel(job, work, tier)
+    return job.plainly() if kernel is None else job.by_kernel(kernel, threads)
 
 
 def encode_as(mp: MessagePlan, message: Any, layout: str) -> bytes:
@@ -82,10 +79,9 @@ class _ToYaff(Job):
         self, mp: MessagePlan, data: Any, offsets: Any, layout: str, first_row: int, keep_errors: bool
     ) -> None:
         super().__init__(mp, data, offsets, first_row, keep_errors)
-        table = transcode_table(mp)
-        self.table = table.words
-        self.names = table.names
-        self.complete = table.complete
+        self.wire = transcode_table(mp)
+        self.table = self.wire.words
+        self.names = self.wire.names
         self.layout = layout
         self.mode = LAYOUTS.index(layout)
 
@@ -100,7 +96,7 @@ class _ToYaff(Job):
             made = encode_as(self.mp, message, self.layout)
         except EncodeError as error:
             raise EncodeError(f"row {self.first_row + row}: {error}") from None
-        if self.complete:
+        if self.wire.complete:
             counted.update(check_plain(plan, name, payload, self.mp))
         return made
 
