@@ -91,18 +91,20 @@ class _Column(Payloads):
 
         try:
             yield
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DecodeError(f"{self.name}: not {self.kind}, or damaged: {error}") from error
 
     def _index_in(self, schema: pa.Schema) -> int:
         """Which of a schema's columns is meant."""
         import pyarrow as pa
 
+        with self._damages():
+            names = list(schema.names)
         index: int = schema.get_field_index(self._column)
         if index < 0:
-            if schema.names.count(self._column) > 1:
+            if names.count(self._column) > 1:
                 raise ValueError(f"{self.name} has several columns {self._column!r}")
-            near = near_names(self._column, schema.names)
+            near = near_names(self._column, names)
             binary = [field.name for field in schema if _is_binary(pa, field.type)]
             known = f"; binary columns: {', '.join(map(repr, binary))}" if binary and not near else ""
             raise ValueError(f"{self.name} has no column {self._column!r}{near}{known}")

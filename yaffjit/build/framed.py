@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from yaffjit.build.frames import Fault, Framing, Short, byte_count
+from yaffjit.build.frames import Fault, Framing, Short, VarintFraming, byte_count
 from yaffjit.build.payloads import Batch, Payloads
-from yaffjit.build.skim import HEAD_NBYTES, MANY, is_protobuf, other_reading
+from yaffjit.build.skim import (
+    HEAD_NBYTES,
+    big_endian_reading,
+    is_protobuf,
+    other_reading,
+    reading_despite_fault,
+)
 from yaffjit.build.streams import Source, Stream
 from yaffjit.errors import DecodeError
 
@@ -149,6 +155,8 @@ class _Reading:
         stream = self._stream
         want = max(self._nbytes, self._needs, len(pending) + HEADER_NBYTES)
         least = want if self._whole else max(len(pending) + 1, self._needs)
+        if not self._checked and not stream.waits:
+            least = max(least, min(want, HEAD_NBYTES))
         if stream.size is None:
             # A length is only a claim: the block grows with what comes, up to twice of that.
             room = min(want, max(self._nbytes, 2 * len(pending)))
@@ -213,12 +221,17 @@ class _Reading:
         except (Short, Fault):
             return None  # which comes again
         self._checked = True
+        if len(self._head) < HEAD_NBYTES and not self._complete():
+            return None  # too little to tell by
         wrong = nbytes <= HEAD_NBYTES and not is_protobuf(block.view[body : body + nbytes])
-        # Perhaps they only are empty because a length of 4 bytes begins with zeros.
         empty = number - self._number
-        if not wrong and not empty:
+        if wrong:
+            other = other_reading(self._head, self._complete(), self._framing)
+        elif empty >= 3 and isinstance(self._framing, VarintFraming):
+            # Perhaps they only are empty because a length of 4 bytes begins with zeros.
+            other = big_endian_reading(self._head, self._complete())
+        else:
             return None
-        other = other_reading(self._head, self._complete(), self._framing, 1 if wrong else MANY)
         if not other:
             return None
         what = "isn't a protobuf message" if wrong else f"follows {empty} empty ones"
@@ -255,7 +268,7 @@ class _Reading:
             count = self._stream.readinto(scratch[len(self._head) :])
             self._head += scratch[len(self._head) :][:count]
             self._ended = not count
-        return self._refused(sentence, other_reading(self._head, self._complete(), self._framing))
+        return self._refused(sentence, reading_despite_fault(self._head, self._complete(), self._framing))
 
     def _refused(self, sentence: str, other: str) -> DecodeError:
         name = f"{self._stream.name}: "

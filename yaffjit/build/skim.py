@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yaffjit.build.frames import Data, Fault, Framing, Short, framings, varint
+from yaffjit.build.frames import Data, Fault, Framing, PrefixFraming, Short, framings, varint
 
 MAX_DEPTH = 100  # of groups
 HEAD_NBYTES = 1 << 16  # of a file, that are tried
@@ -43,24 +43,39 @@ def is_protobuf(data: Data) -> bool:
     return at == end and not groups
 
 
-def other_reading(head: bytes, complete: bool, framing: Framing, least: int = 1) -> str:
+def other_reading(head: bytes, complete: bool, framing: Framing) -> str:
     """How a file may be read if not with a framing: a clause for errors, or "".
 
     Args:
         head: its first bytes.
         complete: whether there are no more.
-        least: how many messages another framing must find.
     """
     if head.startswith(b"ARROW1"):
         return 'it is an Arrow file: read_arrow(path, "column")'
     if head.startswith(b"PAR1"):
         return 'it is a Parquet file: read_parquet(path, "column")'
     for other in framings():
-        if other.title != framing.title and _fits(head, complete, other, least):
-            return f"it reads as {other.title}: {other.call}"
-    if complete and head and framing.call != ONE_MESSAGE and is_protobuf(head):
-        return f"it reads as one protobuf message: {ONE_MESSAGE}, or read_files"
+        if other.title != framing.title and _fits(head, complete, other, 1):
+            return _named(other)
     return ""
+
+
+def reading_despite_fault(head: bytes, complete: bool, framing: Framing) -> str:
+    """As `other_reading`, of a file that has a fault in its framing."""
+    other = other_reading(head, complete, framing)
+    if not other and complete and head and framing.call != ONE_MESSAGE and is_protobuf(head):
+        return f"it reads as one protobuf message: {ONE_MESSAGE}, or read_files"
+    return other
+
+
+def big_endian_reading(head: bytes, complete: bool) -> str:
+    """As `other_reading`, of a file that has no fault as a varint-delimited one, but begins with zeros."""
+    other = PrefixFraming("big")
+    return _named(other) if _fits(head, complete, other, MANY) else ""
+
+
+def _named(framing: Framing) -> str:
+    return f"it reads as {framing.title}: {framing.call}"
 
 
 def _fits(head: bytes, complete: bool, framing: Framing, least: int) -> bool:

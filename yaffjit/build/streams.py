@@ -97,6 +97,7 @@ class Stream:
         position: bytes handed out so far.
         size: how many there are in all, None if that isn't known.
         compression: "gzip", "zstd" or "".
+        waits: for bytes to come, as of a pipe: what is there is handed out.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Stream:
         self.size = size
         self.compression = ""
         self._own = size is not None
-        self._waits = size is None and isinstance(file, io.RawIOBase)  # for bytes to come, as of a pipe
+        self.waits = size is None and isinstance(file, io.RawIOBase)
         self._file: Any = file
         self._ahead = b""  # read to see what it is, and not handed out
         if compression == "auto":
@@ -125,7 +126,7 @@ class Stream:
         count = min(len(self._ahead), len(view))
         view[:count] = self._ahead[:count]
         self._ahead = self._ahead[count:]
-        if not count or (count < len(view) and not self._waits):
+        if not count or (count < len(view) and not self.waits):
             count += self._read_into(view[count:])
         self.position += count
         return count
