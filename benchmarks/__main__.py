@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks import (
     access,
+    build,
     calls,
     columns,
     compile,
@@ -43,6 +44,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "mapping": mapping.races,
     "files": files.races,
     "access": access.races,
+    "build": build.races,
 }
 ROOT = Path(__file__).parents[1]
 PAGES = ((ROOT / "README.md", True), (ROOT / "docs" / "speed.md", False))
@@ -91,6 +93,8 @@ def measure(suites: list[str], quick: bool) -> dict[str, Any]:
         races.append(memory(quick))
     if "files" in suites:
         races.append(page_cache(quick))
+    if "build" in suites:
+        races.append(build_memory(quick))
     return {"environment": versions, "quick": quick, "races": races}
 
 
@@ -157,6 +161,20 @@ def page_cache(quick: bool) -> dict[str, Any]:
         "holds": nbytes <= limit,
     }
     return {"name": "opening an index file unchecked", "objects": 1, "seconds": {}, "bars": [bar]}
+
+
+def build_memory(quick: bool) -> dict[str, Any]:
+    """The bar on the memory of a build, in the form of a race without times."""
+    nbytes = build.peak_bytes(quick)
+    bar = {
+        "name": "memory of the process",
+        "base": "",
+        "limit": f"at most {build.MEMORY / 1e6:.0f} MB",
+        "measured": nbytes,
+        "shown": f"{nbytes / 1e6:.0f} MB",
+        "holds": nbytes <= build.MEMORY,
+    }
+    return {"name": build.NAME, "objects": 1, "seconds": {}, "bars": [bar]}
 
 
 def as_json(result: Result) -> dict[str, Any]:
