@@ -47,14 +47,14 @@ def key_arrays(keys: Any, kind: str, path: str) -> tuple[Integers | Texts, bool]
     is_text = kind in TEXT_KINDS
     single = _single(keys, is_text, path)
     if single is not None:
-        return (_texts_of([single]) if is_text else _integers_of([single], kind, path)), True
+        return (_texts_of([single], path) if is_text else _integers_of([single], kind, path)), True
     arrow = _arrow(keys)
     if arrow is not None:
         return _of_arrow(arrow, kind, path), False
     if isinstance(keys, np.ndarray) and keys.ndim != 1:
         raise ValueError(f"keys must be of one dimension, not of shape {keys.shape}")
     if is_text:
-        return _texts_of(_items(keys, path)), False
+        return _texts_of(_items(keys, path), path), False
     if isinstance(keys, np.ndarray) and keys.dtype != object:
         return _of_numbers(keys, kind, path), False
     return _integers_of(_items(keys, path), kind, path), False
@@ -134,7 +134,7 @@ def _of_numbers(array: NDArray[Any], kind: str, path: str) -> Integers:
     return Integers(bits, impossible if impossible is not None and impossible.any() else None)
 
 
-def _texts_of(items: list[Any], path: str = "") -> Texts:
+def _texts_of(items: list[Any], path: str) -> Texts:
     raw = [_item(item, True, path) for item in items]
     offsets = np.zeros(len(raw) + 1, np.int64)
     np.cumsum([len(text) for text in raw], out=offsets[1:])

@@ -170,7 +170,9 @@ def remove_keys(path: str) -> None:
 
 
 def _records(part: Part, mp: MessagePlan, checked: bool) -> Index:
-    return Index(OpenedFiles(part.path, mp, [part], (entry_of(part, ""),), 0), checked)
+    files = OpenedFiles(part.path, mp, [part], (entry_of(part, ""),), 0)
+    files.check_in_place()
+    return Index(files, checked)
 
 
 def _check_is_ours(path: str) -> None:

@@ -101,6 +101,8 @@ class Index(Records):
         trusted = not checked or files.all_checked
         chunks = Chunks(*given) if trusted else _CheckedChunks(files, *given)
         chunks.crowded = False  # batches of few rows have large messages, beside which a search is nothing
+        if isinstance(files.keys, Keys):
+            chunks.keys_address = files.keys.address
         self._set(files.mp, chunks, 0, chunks.rows)
         self._files = files
         self._checked = checked
@@ -272,6 +274,8 @@ class _CheckedChunks(Chunks):
 
     def ready(self, start: int, count: int) -> None:
         self._files.ensure(start, count)
+        if isinstance(self._files.keys, Keys):
+            self._files.keys.check_contents()
 
     def parts(self, start: int, count: int) -> list[Chunk]:
         self._files.ensure(start, count)
