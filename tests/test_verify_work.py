@@ -26,7 +26,7 @@ from yaffjit.codec import verify_plain as plain
 from yaffjit.codec.verify import _loaded, _request, verify
 from yaffjit.codec.verify_plain import verify_plain
 from yaffjit.errors import VerifyError
-from yaffjit.plan import MessagePlan
+from yaffjit.plan import MessagePlan, tables
 
 ZERO = u32(0)
 
@@ -102,6 +102,33 @@ def test_every_pair_of_bytes_is_utf8_as_in_python(kernel: Any) -> None:
             assert bool(kernel.check_one(flat_root(u32(6), then=text(value)), request)) == valid, value
 
 
+@pytest.mark.parametrize("utf8", [True, False])
+def test_texts_wherever_they_end(kernel: Any, utf8: bool) -> None:
+    """Short texts are looked at 64 bytes at a time, from their begin or up to the end of the buffer."""
+    mp = plan("Geo")
+    request = _request(mp, utf8).address
+    for length in (0, 1, 7, 8, 31, 32, 61, 62, 63, 64, 65, 66, 128, 200):
+        for behind in (0, 1, 2, 30, 31, 58, 59, 60, 61, 62, 63, 64, 65, 130):
+            # 0xFF around the text isn't its own; the first byte behind it ends it.
+            buf = bytearray(flat_root(u32(8), then=b"\xff\xff" + text(b"a" * length) + b"\xff" * behind))
+            first = len(buf) - behind - 1 - length
+            assert kernel.check_one(bytes(buf), request), (length, behind)
+            for at in {0, length // 2, length - 1} - {-1}:
+                wrong = buf[:]
+                if length:
+                    wrong[first + at] = 0xFF
+                assert bool(kernel.check_one(bytes(wrong), request)) == (not utf8 or not length), (length, at)
+            for change in (-1, 1, 64, 2**31):
+                wrong = buf[:]
+                wrong[first - 4 : first] = u32(max(length + change, 0))
+                expected = True
+                try:
+                    verify_plain(mp, bytes(wrong), utf8)
+                except VerifyError:
+                    expected = False
+                assert bool(kernel.check_one(bytes(wrong), request)) == expected, (length, behind, change)
+
+
 # Work
 
 
@@ -155,6 +182,9 @@ def test_arrays_of_arrays_end_soon(kernel: Any) -> None:
 
 def test_wide_messages_cost_more_steps() -> None:
     assert [plain.step_cost(count) for count in (0, 15, 16, 160, 512, 8190)] == [1, 1, 2, 11, 33, 33]
+    assert [plain.step_cost(count) for count in range(600)] == [
+        tables.step_cost(count) for count in range(600)
+    ]
 
 
 def steps_of(mp: MessagePlan, buf: bytes) -> int:

@@ -201,7 +201,7 @@ class _Request:
     def __init__(self, mp: MessagePlan, utf8: bool, memo_words: int = 0) -> None:
         table = table_of(mp)
         memo = np.zeros(memo_words, np.int64)
-        # In the order of kernels.verify_walk: TABLE, UTF8, MEMO, MEMO_MASK.
+        # In the order of kernels.verify_text: TABLE, UTF8, MEMO, MEMO_MASK.
         memo_address = _address(memo) if memo_words else 0
         words = np.array([_address(table), int(utf8), memo_address, memo_words - 1], np.int64)
         self._alive = table, memo, words

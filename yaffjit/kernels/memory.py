@@ -45,6 +45,29 @@ load_i64 = _make_load(64)
 load_be64 = _make_load(64, swapped=True)
 
 
+@intrinsic
+def high_bits(typingctx: Any, address: Any) -> Any:
+    """The top bits of the 64 bytes at an address, the first byte's lowest."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        octets = ir.VectorType(ir.IntType(8), 64)
+        value = builder.load(builder.inttoptr(args[0], octets.as_pointer()), align=1)
+        return builder.bitcast(builder.icmp_signed("<", value, octets(None)), _INT64)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def opaque(typingctx: Any, value: Any) -> Any:
+    """An int64 as it is, of which the compiler knows nothing: it makes no branch of what was a comparison."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_INT64, [_INT64])
+        return builder.call(ir.InlineAsm(kind, "", "=r,0", side_effect=False), args)
+
+    return types.int64(types.int64), codegen
+
+
 def _make_store(bits: int) -> Any:
     """An intrinsic (address, value) that stores the low bits of an int64 there, little-endian."""
     integer = ir.IntType(bits)

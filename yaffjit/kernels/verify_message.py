@@ -17,10 +17,19 @@ _LIMIT = 8 * tables.LIMIT
 _IDS = 8 * tables.IDS
 _FIELDS = 8 * tables.FIELDS
 _REFERENCES = 8 * tables.REFERENCES
-_HOLES = 8 * tables.HOLES
-_COUNTS = 8 * tables.COUNTS
+_MESSAGES_PART = 8 * tables.MESSAGES_PART
 _OPTIONALS = 8 * tables.OPTIONALS
-_OPTIONAL_COUNT = 8 * tables.OPTIONAL_COUNT
+_LIMITS = 8 * tables.LIMITS
+_HOLES = 8 * tables.HOLES
+_LIMIT_BYTES = 8 * tables.LIMIT_WORDS
+_FIELDS_END = 8 * tables.FIELDS_END
+_REFERENCES_END = 8 * tables.REFERENCES_END
+_MESSAGES_END = 8 * tables.MESSAGES_END
+_OPTIONALS_END = 8 * tables.OPTIONALS_END
+_SIZE = 8 * tables.SIZE
+_SPARSE_STEPS = 8 * tables.SPARSE_STEPS
+_SLOTS_STEPS = 8 * tables.SLOTS_STEPS
+_PRESENCE_STEPS = 8 * tables.PRESENCE_STEPS
 _ID = 8 * tables.ID
 _KIND = 8 * tables.KIND
 _OFFSET = 8 * tables.OFFSET
@@ -43,114 +52,126 @@ def _code_width(buffer: int, at: int, header: int, id: int) -> int:
 
 
 @njit(inline="always")
+def _limits(table: int, message: int, id: int) -> int:
+    """The address of the words on a message's fields with an id of at most ``id``."""
+    return table + 8 * load_i64(message + _LIMITS) + _LIMIT_BYTES * min(id, load_i64(message + _IDS))
+
+
+@njit(inline="always")
 def refers(table: int, message: int) -> bool:
     """Whether any live field of a message has an offset in its slot."""
-    counts = table + 8 * load_i64(message + _COUNTS)
-    return load_i64(counts + 8 * load_i64(message + _IDS)) >> 32 != 0
+    limits = _limits(table, message, load_i64(message + _IDS))
+    return load_i64(limits + _REFERENCES_END) != load_i64(message + _REFERENCES)
 
 
-@njit(forceinline=True)
-def _parts(table: int, message: int, buffer: int, nbytes: int, at: int) -> tuple[int, int, int, int]:
+@njit(inline="always")
+def _moved_size(table: int, message: int, limits: int, buffer: int, at: int, header: int) -> int:
+    """Bytes to the end of the last slot from the first one, where holes move it; -1 if that can't be known.
+
+    Requires: the message's metadata is inside the buffer and covers the fields of ``limits``.
+    """
+    if header & 2 == 0:
+        return -1
+    last = table + 8 * load_i64(limits + _FIELDS_END) - FIELD_BYTES
+    hole = table + 8 * load_i64(message + _HOLES)
+    size = load_i64(last + _OFFSET) + load_i64(last + _WIDTH)
+    for _ in range(load_i64(last + _HOLE_COUNT)):
+        size += _code_width(buffer, at, header, load_i64(hole))
+        hole += 8
+    return size
+
+
+@njit
+def _is_presence_told(
+    table: int, message: int, record: int, end: int, buffer: int, at: int, header: int
+) -> bool:
+    """Whether the scalars of a flat message that are absent by their presence bits are 0.
+
+    Args:
+        record, end: the records of its first optional, and behind the last one.
+
+    Requires: the message has presence bits; it and its metadata are inside the buffer.
+    """
+    stride = 3 if header & 2 else 1
+    hole_count = 0
+    hole = table + 8 * load_i64(message + _HOLES)
+    slots = buffer + at + 2
+    wrong = False
+    while record < end:
+        while hole_count < load_i64(record + _HOLE_COUNT):
+            slots += _code_width(buffer, at, header, load_i64(hole))
+            hole += 8
+            hole_count += 1
+        slot = slots + load_i64(record + _OFFSET)
+        width = load_i64(record + _WIDTH)
+        bits = load_u32(slot) if width == 4 else (load_u8(slot) if width == 1 else load_i64(slot))
+        bit = stride * (load_i64(record + _ID) - 1)
+        is_absent = load_u8(buffer + at - 1 - (bit >> 3)) >> (bit & 7) & 1 == 0
+        wrong |= (bits != 0) & is_absent
+        record += FIELD_BYTES
+    return not wrong
+
+
+@njit(inline="always")
+def enter(table: int, message: int, buffer: int, nbytes: int, at: int) -> tuple[int, int, int, int, int, int]:
     """Check a message but for what it refers to.
 
-    Returns the addresses of its first field record and behind its last one (references only, if it isn't
-    sparse), the position of the end of its table if it is sparse, else 0, and its header (0 if fixed).
-    The first of them is -1 if it's malformed.
+    Returns the addresses of the record of the first field to look at and behind the last one; the position
+    of the end of its table if it's sparse, else 0; its header (0 if fixed); the steps that it takes; and, if
+    its slots are where the plan has them, the address of the words on its fields, else 0: then the fields to
+    look at are messages only. The first of them is -1 if it's malformed.
     """
-    bad = (-1, 0, 0, 0)
+    bad = (-1, 0, 0, 0, 0, 0)
     layout = load_i64(message + _LAYOUT)
-    ids = load_i64(message + _IDS)
-    counts = table + 8 * load_i64(message + _COUNTS)
     room = nbytes - at
     if layout == tables.FIXED:
         if room < load_i64(message + _LIMIT):
             return bad
-        first = table + 8 * load_i64(message + _REFERENCES)
-        return first, first + FIELD_BYTES * (load_i64(counts + 8 * ids) >> 32), 0, 0
+        limits = _limits(table, message, load_i64(message + _IDS))
+        first = table + 8 * load_i64(message + _MESSAGES_PART)
+        end = table + 8 * load_i64(limits + _MESSAGES_END)
+        return first, end, 0, 0, load_i64(limits + _SLOTS_STEPS), limits
     if room < 2:
         return bad
     header = load_u16(buffer + at)
     highest = max((header & 0x7FFF) >> 2, 1) - 1
-    count = load_i64(counts + 8 * min(highest, ids))
-    fields = table + 8 * load_i64(message + _FIELDS)
-    field_count = count & 0xFFFFFFFF
+    limits = _limits(table, message, highest)
     if header & 0x8000:
         if layout == tables.SPARSE or at - ((highest * (header & 3) + 7) >> 3) < 4:
             return bad
-        if field_count:
-            last = fields + FIELD_BYTES * (field_count - 1)
-            size = 2 + load_i64(last + _OFFSET) + load_i64(last + _WIDTH)
-            hole_count = load_i64(last + _HOLE_COUNT)
-            if hole_count:
-                if header & 2 == 0:
-                    return bad
-                holes = table + 8 * load_i64(message + _HOLES)
-                for i in range(hole_count):
-                    size += _code_width(buffer, at, header, load_i64(holes + 8 * i))
-            if room < size:
+        size = load_i64(limits + _SIZE)
+        first = table + 8 * load_i64(message + _MESSAGES_PART)
+        end = table + 8 * load_i64(limits + _MESSAGES_END)
+        in_place = limits
+        if size < 0:
+            size = _moved_size(table, message, limits, buffer, at, header)
+            if size < 0:
                 return bad
-        first = table + 8 * load_i64(message + _REFERENCES)
-        return first, first + FIELD_BYTES * (count >> 32), 0, header
+            first = table + 8 * load_i64(message + _REFERENCES)
+            end = table + 8 * load_i64(limits + _REFERENCES_END)
+            in_place = 0
+        if room < 2 + size:
+            return bad
+        steps = load_i64(limits + _SLOTS_STEPS)
+        if header & 1:
+            steps = load_i64(limits + _PRESENCE_STEPS)
+            optional = table + 8 * load_i64(message + _OPTIONALS)
+            optionals_end = table + 8 * load_i64(limits + _OPTIONALS_END)
+            if not _is_presence_told(table, message, optional, optionals_end, buffer, at, header):
+                return bad
+        return first, end, 0, header, steps, in_place
     if layout == tables.FLAT:
         return bad
+    first = table + 8 * load_i64(message + _FIELDS)
     if highest == 0:
-        return fields, fields, 0, header
+        return first, first, 0, header, 1, 0
     if at < 8:
         return bad
     table_end = at + load_i32(buffer + at - 4)
     if table_end > nbytes or table_end - highest - max(highest - 31, 0) < 4:
         return bad
-    return fields, fields + FIELD_BYTES * field_count, table_end, header
-
-
-@njit
-def _check_presence(table: int, message: int, buffer: int, at: int, header: int) -> int:
-    """How many scalars with explicit presence a flat message has; -1 if one is absent by its bit but not 0.
-
-    Requires: the message has presence bits; it and its metadata are inside the buffer.
-    """
-    highest = max((header & 0x7FFF) >> 2, 1) - 1
-    stride = 3 if header & 2 else 1
-    count = load_i64(message + _OPTIONAL_COUNT)
-    record = table + 8 * load_i64(message + _OPTIONALS)
-    holes = table + 8 * load_i64(message + _HOLES)
-    hole = 0
-    slots = buffer + at + 2
-    for i in range(count):
-        id = load_i64(record + _ID)
-        if id > highest:
-            return i
-        hole_count = load_i64(record + _HOLE_COUNT)
-        while hole < hole_count:
-            slots += _code_width(buffer, at, header, load_i64(holes + 8 * hole))
-            hole += 1
-        slot = slots + load_i64(record + _OFFSET)
-        width = load_i64(record + _WIDTH)
-        bits = load_u32(slot) if width == 4 else (load_u8(slot) if width == 1 else load_i64(slot))
-        if bits != 0:
-            bit = stride * (id - 1)
-            if load_u8(buffer + at - 1 - (bit >> 3)) >> (bit & 7) & 1 == 0:
-                return -1
-        record += FIELD_BYTES
-    return count
-
-
-@njit(inline="always")
-def enter(table: int, message: int, buffer: int, nbytes: int, at: int) -> tuple[int, int, int, int, int]:
-    """Check a message but for what it refers to.
-
-    Returns the addresses of its first field record and behind its last one (references only, if it isn't
-    sparse), the position of the end of its table if it is sparse, else 0, its header (0 if fixed), and the
-    steps that it takes. The first of them is -1 if it's malformed.
-    """
-    field, fields_end, table_end, header = _parts(table, message, buffer, nbytes, at)
-    looked_at = (fields_end - field) // FIELD_BYTES
-    if field >= 0 and header & 0x8001 == 0x8001 and load_i64(message + _OPTIONAL_COUNT):
-        optional = _check_presence(table, message, buffer, at, header)
-        if optional < 0:
-            return -1, 0, 0, 0, 0
-        looked_at += optional
-    return field, fields_end, table_end, header, 1 + min(looked_at // 16, 32)
+    end = table + 8 * load_i64(limits + _FIELDS_END)
+    return first, end, table_end, header, load_i64(limits + _SPARSE_STEPS), 0
 
 
 @njit(inline="always")

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from numba import njit
 
-from yaffjit.kernels.memory import load_i64, load_u8, load_u32, store_i64
+from yaffjit.kernels.memory import high_bits, load_i64, load_u8, load_u32, store_i64
 from yaffjit.plan.model import MAX_OFFSET
 
 # The limits of codec.verify_plain; a test holds the two equal.
 LONG_TEXT = 256
 TEXT_BYTES_PER_BYTE = 8
+
+# Words of a request: int64 that say how to check.
+TABLE = 0  # address of the table
+UTF8 = 1  # 1 to check UTF-8
+MEMO = 2  # address of words that are 0, for the positions of long texts, or 0: a shared text counts anew
+MEMO_MASK = 3  # how many words these are, a power of two, less 1
+
+WINDOW = 64  # bytes that are looked at together
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # the top bit of each of eight bytes
 _HASH = -0x61C8864680B583EB  # 2**64 divided by the golden ratio
@@ -82,8 +90,43 @@ def _is_new(pos: int, memo: int, mask: int) -> bool:
         i = (i + 1) & mask
 
 
+@njit(inline="always")
+def may_hurry(nbytes: int) -> bool:
+    """Whether `doubts` may look at the texts of a buffer."""
+    return (nbytes >= WINDOW) & (nbytes <= MAX_OFFSET)
+
+
+@njit(inline="always")
+def doubts(end: int, text: int, utf8: int) -> int:
+    """0 if at an address is a well-formed text of less than `WINDOW` bytes, all ASCII; else look closer.
+
+    No branch depends on its bytes and length: texts are short and differ, so branches would be guessed wrong.
+
+    Args:
+        end: the address of the end of the buffer.
+        text: an address behind its begin, and anywhere.
+
+    Requires: the buffer has `WINDOW` bytes.
+    """
+    start = text + 4
+    if start <= end - WINDOW:
+        length = load_u32(text)
+        high = high_bits(start) << ((WINDOW - 1 - length) & (WINDOW - 1))
+        return (high & -utf8) | load_u8(start + (length & (WINDOW - 1))) | (length >> 6)
+    # The last bytes of the buffer, which hold the text.
+    if start >= end:
+        return 1
+    length = load_u32(text)
+    stop = start + length
+    if stop >= end:
+        return 1
+    window = end - WINDOW
+    high = high_bits(window) >> (start - window) << (WINDOW - 1 - length)
+    return (high & -utf8) | load_u8(stop)
+
+
 @njit
-def check_text(buffer: int, nbytes: int, pos: int, utf8: int, memo: int, mask: int, text_bytes: int) -> int:
+def check_text(buffer: int, nbytes: int, pos: int, utf8: int, request: int, text_bytes: int) -> int:
     """What is left of ``text_bytes`` after the text at ``pos``; negative if that's malformed or too much."""
     room = nbytes - pos
     if room < 5:
@@ -93,30 +136,13 @@ def check_text(buffer: int, nbytes: int, pos: int, utf8: int, memo: int, mask: i
         return -1
     if utf8:
         if length >= LONG_TEXT:
-            if memo != 0 and not _is_new(pos, memo, mask):
+            memo = load_i64(request + 8 * MEMO)
+            if memo != 0 and not _is_new(pos, memo, load_i64(request + 8 * MEMO_MASK)):
                 return text_bytes
             text_bytes -= length
             if text_bytes < 0:
                 return -1
         # The root offset and the length lie before the text, so 8 bytes there can be read.
         if not is_utf8(buffer + pos + 4, length):
-            return -1
-    return text_bytes
-
-
-@njit(inline="always")
-def check_texts(
-    buffer: int, nbytes: int, first: int, count: int, utf8: int, memo: int, mask: int, text_bytes: int
-) -> int:
-    """As `check_text` for the texts that an array's offsets lead to.
-
-    Requires: ``count`` offsets at ``first`` are inside the buffer.
-    """
-    for i in range(count):
-        offset = load_u32(buffer + first + 4 * i)
-        if offset == 0 or offset > MAX_OFFSET:
-            return -1
-        text_bytes = check_text(buffer, nbytes, first + offset, utf8, memo, mask, text_bytes)
-        if text_bytes < 0:
             return -1
     return text_bytes

@@ -5,21 +5,16 @@ from __future__ import annotations
 from numba import njit
 
 from yaffjit.kernels.memory import load_i64, load_u32, load_words, stack_words, store_words
+from yaffjit.kernels.verify_leaves import check_leaves, check_texts
 from yaffjit.kernels.verify_maps import ascends
 from yaffjit.kernels.verify_message import FIELD_BYTES, enter, refers, slot_offset, sparse_offset
-from yaffjit.kernels.verify_text import TEXT_BYTES_PER_BYTE, check_text, check_texts
+from yaffjit.kernels.verify_text import TABLE, TEXT_BYTES_PER_BYTE, UTF8, check_text
 from yaffjit.plan import tables
 from yaffjit.plan.model import MAX_OFFSET
 
 # The limits of codec.verify_plain; a test holds the two equal.
 MAX_DEPTH = 100
 STEPS_PER_BYTE = 8
-
-# Words of a request: int64 that say how to check.
-TABLE = 0  # address of the table
-UTF8 = 1  # 1 to check UTF-8
-MEMO = 2  # address of words that are 0, for the positions of long texts, or 0: a shared text counts anew
-MEMO_MASK = 3  # how many words these are, a power of two, less 1
 
 # What a check finds: all but MALFORMED accept the buffer.
 MALFORMED = 0
@@ -55,8 +50,6 @@ def walk(request: int, buffer: int, nbytes: int) -> int:
     """
     table = load_i64(request + 8 * TABLE)
     utf8 = load_i64(request + 8 * UTF8)
-    memo = load_i64(request + 8 * MEMO)
-    mask = load_i64(request + 8 * MEMO_MASK)
     if nbytes < 4:
         return MALFORMED
     target = load_u32(buffer)
@@ -66,27 +59,33 @@ def walk(request: int, buffer: int, nbytes: int) -> int:
     steps = STEPS_PER_BYTE * nbytes
     text_bytes = TEXT_BYTES_PER_BYTE * nbytes
     ascending = True
-    # What is suspended, outermost first. Below the root lies a message without fields.
+    # What is suspended, outermost first; nothing is below the root.
     frames = stack_words(_FRAMES_WORDS)
     depth = 0
-    store_words(frames, (table, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
     # The message whose fields are being looked at: its record and position, the records of the next field and
     # behind the last one, its table's end (0: slots), its header (0: fixed), and what `slot_offset` said of
     # the field before. The elements of an array of messages in it: how many are left, the position of the
     # next one, how far each is from the next, what their offsets count from (0: inlined), their type.
-    (
-        message, at, field, fields_end, table_end, header, hole, moved,
-        left, element, width, base, element_type,
-    ) = load_words(frames, _FRAME_WORDS)  # fmt: skip
+    message = table
+    at = field = fields_end = table_end = header = hole = moved = 0
+    left = element = width = base = element_type = 0
     while True:
         # Enter the message of type `child` at `target`.
         entered = enter(table, child, buffer, nbytes, target)
         steps -= entered[4]
         if depth > MAX_DEPTH or entered[0] < 0 or steps < 0:
             return MALFORMED
+        if entered[5]:
+            steps, text_bytes = check_leaves(
+                table, child, entered[5], buffer, nbytes, target, buffer + target + (2 if entered[3] else 0),
+                utf8, request, steps, text_bytes,
+            )  # fmt: skip
+            if text_bytes < 0:
+                return MALFORMED
         if entered[0] != entered[1]:
-            upper = (message, at, field, fields_end, table_end, header, hole, moved)
-            store_words(frames + _FRAME_BYTES * depth, (*upper, left, element, width, base, element_type))
+            if depth:
+                upper = (message, at, field, fields_end, table_end, header, hole, moved)
+                store_words(frames + _FRAME_BYTES * depth, (*upper, left, element, width, base, element_type))
             depth += 1
             message, at, hole, moved, left = child, target, 0, 0, 0
             field, fields_end, table_end, header = entered[:4]
@@ -104,7 +103,7 @@ def walk(request: int, buffer: int, nbytes: int) -> int:
                 child = element_type
                 break
             if field == fields_end:
-                if depth == 0:
+                if depth <= 1:
                     return WELL_FORMED + ascending if steps >= 0 else MALFORMED
                 depth -= 1
                 (
@@ -132,7 +131,7 @@ def walk(request: int, buffer: int, nbytes: int) -> int:
             steps -= 1
             check = utf8 & load_i64(record + _UTF8)
             if kind == tables.TEXT:
-                text_bytes = check_text(buffer, nbytes, pos, check, memo, mask, text_bytes)
+                text_bytes = check_text(buffer, nbytes, pos, check, request, text_bytes)
                 if text_bytes < 0:
                     return MALFORMED
                 continue
@@ -147,7 +146,7 @@ def walk(request: int, buffer: int, nbytes: int) -> int:
                 steps -= count
                 if steps < 0:
                     return MALFORMED
-                text_bytes = check_texts(buffer, nbytes, first, count, check, memo, mask, text_bytes)
+                text_bytes = check_texts(buffer, nbytes, first, count, check, request, text_bytes)
                 if text_bytes < 0:
                     return MALFORMED
                 continue

@@ -3,16 +3,17 @@
 The table is int64[words]; a *record* is a run of words in it, named by the index of its first word.
 The message itself is the record at word 0, the messages that it reaches follow.
 
-A message record holds the words `LAYOUT` to `OPTIONAL_COUNT`, then come, somewhere behind it,
+A message record holds the words `LAYOUT` to `HOLES`, then come, somewhere behind it,
 
 * its live fields by ascending id, from word ``table[record + FIELDS]``, `FIELD_WORDS` words each;
-* the same records again of those fields only whose slot holds an offset (its *references*), from
-  ``table[record + REFERENCES]``;
-* again those of its scalars with explicit presence, ``table[record + OPTIONAL_COUNT]`` of them, from
-  ``table[record + OPTIONALS]``;
+* the same records again of some of them: those whose slot holds an offset (its *references*), from
+  ``table[record + REFERENCES]``; of these the arrays of scalars and texts, and the messages and arrays of
+  messages, from `ARRAYS_PART` and `MESSAGES_PART`; scalars with explicit presence (its *optionals*), from
+  `OPTIONALS`;
+* its texts, one word each: twice the offset of the slot, and 1 more if protobuf checks that it's UTF-8;
 * the ids below its highest one that have no slot (its *holes*), ascending, from ``table[record + HOLES]``;
-* for k = 0 to ``table[record + IDS]`` how many of these have an id of at most k, from
-  ``table[record + COUNTS]``: live fields in the low 32 bits, references in the high 32.
+* for k = 0 to ``table[record + IDS]`` the `LIMIT_WORDS` words `FIELDS_END` to `PRESENCE_STEPS` on the fields
+  with an id of at most k, from ``table[record + LIMITS]``.
 """
 
 from __future__ import annotations
@@ -30,11 +31,27 @@ LIMIT = 1  # bytes of a fixed message
 IDS = 2  # the highest id of a live field, 0 if there is none
 FIELDS = 3
 REFERENCES = 4
-HOLES = 5
-COUNTS = 6
-OPTIONALS = 7
-OPTIONAL_COUNT = 8
-MESSAGE_WORDS = 9
+TEXTS_PART = 5
+ARRAYS_PART = 6
+MESSAGES_PART = 7
+OPTIONALS = 8
+LIMITS = 9
+HOLES = 10
+MESSAGE_WORDS = 11
+
+# Words on the fields with an id of at most k: the word behind their last one in each part;
+FIELDS_END = 0
+REFERENCES_END = 1
+TEXTS_END = 2
+ARRAYS_END = 3
+MESSAGES_END = 4
+OPTIONALS_END = 5
+SIZE = 6  # bytes to the end of the last slot from the first one; -1 where holes lie below it
+# and the steps that a message takes which is sparse, one without and one with presence bits.
+SPARSE_STEPS = 7
+SLOTS_STEPS = 8
+PRESENCE_STEPS = 9
+LIMIT_WORDS = 10
 
 FIXED = 0
 FLAT = 1
@@ -62,6 +79,9 @@ VALUES = 3  # an array of scalars
 TEXTS = 4  # an array of offsets to texts
 MESSAGES = 5  # an array of offsets to messages
 INLINED = 6  # an array of fixed messages; a map
+
+_PARTS = (FIELDS, REFERENCES, TEXTS_PART, ARRAYS_PART, MESSAGES_PART, OPTIONALS)  # as the words of their ends
+_LOOKED_AT = (FIELDS, REFERENCES, OPTIONALS)
 
 NO_KEY = 0
 INT32_KEY = 1
@@ -116,21 +136,18 @@ def _make_table(mp: MessagePlan) -> Table:
     records = {name: MESSAGE_WORDS * row for row, name in enumerate(reached)}
     words = [0] * (MESSAGE_WORDS * len(reached))
     for name, message in reached.items():
-        fields, references, optionals, holes, counts = _parts(message, records)
         record = records[name]
         words[record + LAYOUT] = _LAYOUTS[message.layout]
         words[record + LIMIT] = message.limit
-        words[record + IDS] = len(counts) - 1
-        words[record + OPTIONAL_COUNT] = len(optionals) // FIELD_WORDS
-        for place, part in (
-            (FIELDS, fields),
-            (REFERENCES, references),
-            (OPTIONALS, optionals),
-            (HOLES, holes),
-            (COUNTS, counts),
-        ):
+        words[record + IDS] = message.fields[-1].id if message.fields else 0
+        parts, limits = _parts(message, records)
+        for place, part in parts.items():
             words[record + place] = len(words)
             words += part
+        words[record + LIMITS] = len(words)
+        for limit in limits:
+            words += [words[record + place] + end for place, end in zip(_PARTS, limit[:SIZE], strict=True)]
+            words += limit[SIZE:]
     table = np.array(words, np.int64)
     table.setflags(write=False)
     return table
@@ -148,16 +165,29 @@ def _reached(mp: MessagePlan) -> dict[str, MessagePlan]:
     return reached
 
 
-def _parts(
-    message: MessagePlan, records: dict[str, int]
-) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
-    """The words of a message's fields, references, optional scalars, holes and counts."""
-    fields: list[int] = []
-    references: list[int] = []
-    optionals: list[int] = []
-    counts = [0]
+def step_cost(field_count: int) -> int:
+    """Steps of a message of which ``field_count`` fields are looked at, as `codec.verify_plain` has them."""
+    return 1 + min(field_count >> 4, 32)
+
+
+def _parts(message: MessagePlan, records: dict[str, int]) -> tuple[dict[int, list[int]], list[list[int]]]:
+    """The parts behind a message's record, by the word that says where each begins; and its limits.
+
+    The ends in the limits count from the begin of their parts.
+    """
+    parts: dict[int, list[int]] = {place: [] for place in (*_PARTS, HOLES)}
+    limits: list[list[int]] = []
+    size = 0
+
+    def limit() -> list[int]:
+        ends = [len(parts[place]) for place in _PARTS]
+        fields, references, optionals = (ends[_PARTS.index(p)] // FIELD_WORDS for p in _LOOKED_AT)
+        steps = [step_cost(count) for count in (fields, references, references + optionals)]
+        return [*ends, size, *steps]
+
+    limits.append(limit())
     for f in message.fields:
-        counts += [counts[-1]] * (f.id - len(counts))
+        limits += [limits[-1]] * (f.id - len(limits))
         record = [0] * FIELD_WORDS
         record[ID] = f.id
         record[KIND] = kind_of(f)
@@ -168,12 +198,17 @@ def _parts(
         record[MESSAGE] = records[f.message] if f.message else 0
         record[UTF8] = int(f.utf8)
         record[KEY] = _KEYS[message.child(f).fields[0].kind] if f.is_map else NO_KEY
-        fields += record
+        parts[FIELDS] += record
         if f.out_of_line:
-            references += record
+            parts[REFERENCES] += record
+            if record[KIND] == TEXT:
+                parts[TEXTS_PART].append(2 * f.offset + f.utf8)
+            else:
+                parts[ARRAYS_PART if record[KIND] in (VALUES, TEXTS) else MESSAGES_PART] += record
         elif f.explicit:
-            optionals += record
-        counts.append(len(fields) // FIELD_WORDS + (len(references) // FIELD_WORDS << 32))
+            parts[OPTIONALS] += record
+        size = -1 if f.holes else f.offset + f.width
+        limits.append(limit())
     # The holes of a field are those below its id, so the last field's are all that matter.
-    holes = list(message.fields[-1].holes) if message.fields else []
-    return fields, references, optionals, holes, counts
+    parts[HOLES] = list(message.fields[-1].holes) if message.fields else []
+    return parts, limits
