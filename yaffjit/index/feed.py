@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yaffjit.build.unknown import UnknownFields
+from yaffjit.codec import transcode
 from yaffjit.codec.encode import encode, own_message
 from yaffjit.codec.transcode import encode_as, transcode_many
-from yaffjit.codec.transcode import work as kernel_work
 from yaffjit.errors import DecodeError, EncodeError, VerifyError
 from yaffjit.index.ordered import Ordered
 from yaffjit.index.sources import Offsets, Sizes, Source, Unit, Valid
@@ -122,8 +122,6 @@ class Feed:
         self._ahead = UNITS_AHEAD * threads if threads > 1 else 1
         unit = max(0, memory - OTHER_MEMORY) // ((1 + MADE) * (self._ahead + 1))
         unit = max(LEAST_UNIT_NBYTES, min(UNIT_NBYTES, unit))
-        if kernel_work.loaded is None:
-            unit = min(unit, PLAIN_UNIT_NBYTES)
         self._sizes = Sizes(unit, MADE * unit)
         self._units = source.units(self._sizes)
         self._pool: Ordered[Unit, _Made] = Ordered(self._made, threads)
@@ -190,6 +188,7 @@ class Feed:
 
     def _next(self) -> Piece | None:
         while not self._ended and len(self._pool) < self._ahead:
+            self._sizes.limit = PLAIN_UNIT_NBYTES if transcode.work.loaded is None else UNIT_NBYTES
             try:
                 unit = next(self._units, None)
                 if unit is None:

@@ -58,10 +58,13 @@ class Sizes:
     Args:
         nbytes: most bytes of a unit's messages, unless it has one message only.
         made_nbytes: about what it may become.
+
+    Attributes:
+        limit: a further limit of a unit's bytes.
     """
 
     def __init__(self, nbytes: int, made_nbytes: int) -> None:
-        self.nbytes = nbytes
+        self.nbytes = self.limit = nbytes
         self._made_nbytes = made_nbytes
         self._growth = 1
         self._a_byte = 0.0  # bytes that are made of one
@@ -80,7 +83,7 @@ class Sizes:
     def most_nbytes(self) -> int:
         """Of the next unit."""
         by_made = self._made_nbytes / max(self._a_byte, 1e-9)
-        return max(1, int(min(self.nbytes, FIRST_NBYTES * self._growth, by_made)))
+        return max(1, int(min(self.nbytes, self.limit, FIRST_NBYTES * self._growth, by_made)))
 
     @property
     def most_rows(self) -> int:
@@ -229,8 +232,9 @@ class _OfArrow(Source):
         valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
-        # Of a null there may be any bytes.
-        array = (array if valid is None else array.fill_null(b"")).cast(pa.large_binary())
+        array = array.cast(pa.large_binary())
+        if valid is not None:  # there may be any bytes
+            array = array.fill_null(b"")
         _, offsets, data = array.buffers()
         rows = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
         yield from _OfArrays(b"" if data is None else data, rows, valid).units(sizes)
