@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import IO, Any
+
+import numpy as np
 
 from yaffjit.universal.codes import (
     DEFAULT_MAX_DEPTH,
@@ -16,6 +18,8 @@ from yaffjit.universal.codes import (
     Strings,
     Width,
 )
+from yaffjit.universal.compiled import WHOLE, loaded, lower_without_default, read_flags, write_flags
+from yaffjit.universal.lower import lower
 from yaffjit.universal.plain_read import UNLIMITED, Reader, ReadOptions
 from yaffjit.universal.plain_write import WriteOptions, Writer
 from yaffjit.universal.refusals import DocumentError, TruncatedError
@@ -24,6 +28,8 @@ from yaffjit.universal.refusals import DocumentError, TruncatedError
 _CHUNK_NBYTES = 1 << 20
 # Larger documents aren't read once more only for a hint.
 _HINT_NBYTES = 1 << 16
+# What a document of a stream is taken for before it's read.
+_DOCUMENT_NBYTES = 1024
 
 
 def dumps(
@@ -57,8 +63,14 @@ def dumps(
         EncodeError: something has no code: None, bytes, integers beyond 64 bits, keys that aren't text, lone
             surrogates, other types; or it's nested deeper, or changes while it's written. Names the path.
     """
-    options = _write_options(compact, width, order, strings, null, max_depth)
-    return Writer(options, default).write(obj)
+    options, flags = _write_options(compact, width, order, strings, null, max_depth)
+    codec = loaded.codec
+    if codec is None:
+        codec = loaded.for_object(obj)
+        if codec is None:
+            return Writer(options, default).write(obj)
+    convert = lower_without_default if default is None else partial(lower, default=default)
+    return codec.write(obj, flags, convert)
 
 
 def loads(
@@ -85,9 +97,8 @@ def loads(
             subclass, if the document isn't complete.
         TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
     """
-    data = _byte_view(buf)
-    options = _read_options(compact, order, null, False, max_items, max_depth)
-    return _read_whole(data, options)
+    options, flags = _read_options(compact, order, null, False, max_items, max_depth)
+    return _read_whole(_byte_view(buf), options, flags)
 
 
 def validate(
@@ -108,9 +119,8 @@ def validate(
         DocumentError: as `loads`, and for padded lengths and duplicate keys.
         TypeError, ValueError: as `loads`.
     """
-    data = _byte_view(buf)
-    options = _read_options(compact, order, null, True, max_items, max_depth)
-    _read_whole(data, options)
+    options, flags = _read_options(compact, order, null, True, max_items, max_depth)
+    _read_whole(_byte_view(buf), options, flags)
 
 
 def dump(obj: Any, file: IO[bytes], **options: Any) -> None:
@@ -143,7 +153,7 @@ def load_each(
     Raises:
         DocumentError: as `loads`; positions are within the file, from where it stood.
     """
-    options = _read_options(compact, order, null, False, max_items, max_depth)
+    options, flags = _read_options(compact, order, null, False, max_items, max_depth)
     data = b""
     begin = 0  # of `data` within the file
     size = _CHUNK_NBYTES
@@ -153,7 +163,7 @@ def load_each(
         pos = 0
         while pos < len(data):
             try:
-                value, end = _read(data, options, pos, False)
+                value, end = _read_one(data, options, flags, pos)
             except TruncatedError as error:
                 if more:
                     break
@@ -169,16 +179,23 @@ def load_each(
         begin += pos
 
 
-def _read_whole(data: bytes | memoryview, options: ReadOptions) -> Any:
+def _read_whole(data: bytes | memoryview, options: ReadOptions, flags: int) -> Any:
+    codec = loaded.codec or loaded.for_bytes(len(data))
     try:
-        return _read(data, options, 0, True)[0]
+        if codec is None:
+            return Reader(data, options).read()[0]
+        return codec.read(data, 0, flags | WHOLE, options.max_items)
     except DocumentError as error:
         error.hint = _hint(data, options)
         raise
 
 
-def _read(data: bytes | memoryview, options: ReadOptions, pos: int, whole: bool) -> tuple[Any, int]:
-    return Reader(data, options).read(pos, whole)
+def _read_one(data: bytes, options: ReadOptions, flags: int, pos: int) -> tuple[Any, int]:
+    codec = loaded.codec or loaded.for_bytes(min(len(data) - pos, _DOCUMENT_NBYTES))
+    if codec is None:
+        return Reader(data, options).read(pos, whole=False)
+    read: tuple[Any, int] = codec.read(data, pos, flags, options.max_items)
+    return read
 
 
 def _hint(data: bytes | memoryview, options: ReadOptions) -> str:
@@ -186,9 +203,14 @@ def _hint(data: bytes | memoryview, options: ReadOptions) -> str:
     if not 0 < len(data) <= _HINT_NBYTES:
         return ""
     compact = not options.compact
-    other = _read_options(compact, options.order, options.null, False, options.max_items, options.max_depth)
+    other, flags = _read_options(
+        compact, options.order, options.null, False, options.max_items, options.max_depth
+    )
     try:
-        _read(data, other, 0, True)
+        if loaded.codec is None:
+            Reader(data, other).read()
+        else:
+            loaded.codec.read(data, 0, flags | WHOLE, other.max_items)
     except DocumentError:
         return ""
     return f"with compact={compact} it can be read"
@@ -203,25 +225,27 @@ def _moved(error: DocumentError, begin: int) -> DocumentError:
 @lru_cache(64)
 def _write_options(
     compact: bool, width: Width, order: Order, strings: Strings, null: bool, max_depth: int
-) -> WriteOptions:
+) -> tuple[WriteOptions, int]:
     _one_of("width", width, WIDTHS)
     _one_of("order", order, ORDERS)
     _one_of("strings", strings, STRINGS)
     _depth(max_depth)
-    return WriteOptions(bool(compact), width, order, strings, bool(null), max_depth)
+    options = WriteOptions(bool(compact), width, order, strings, bool(null), max_depth)
+    return options, write_flags(options)
 
 
 @lru_cache(64)
 def _read_options(
     compact: bool, order: Order, null: bool, strict: bool, max_items: int | None, max_depth: int
-) -> ReadOptions:
+) -> tuple[ReadOptions, int]:
     _one_of("order", order, ORDERS)
     _depth(max_depth)
     if max_items is None:
         max_items = UNLIMITED
     elif not 0 <= max_items <= UNLIMITED:
         raise ValueError(f"max_items is {max_items} (0 to {UNLIMITED}, or None)")
-    return ReadOptions(bool(compact), order, bool(null), strict, max_items, max_depth)
+    options = ReadOptions(bool(compact), order, bool(null), strict, max_items, max_depth)
+    return options, read_flags(options)
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
@@ -243,4 +267,4 @@ def _byte_view(buf: Any) -> bytes | memoryview:
         raise ValueError(f"the buffer isn't contiguous: shape {shown.shape}, strides {shown.strides}")
     if not shown.nbytes:
         return b""
-    return shown if shown.format == "B" and shown.ndim == 1 else shown.cast("B")
+    return shown if shown.format == "B" and shown.ndim == 1 else np.frombuffer(shown, np.uint8).data

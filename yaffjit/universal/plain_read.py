@@ -214,4 +214,4 @@ class Reader:
         return path
 
     def _refuse(self, reason: int, position: int, found: int = 0, limit: int = 0) -> NoReturn:
-        refuse_bytes(reason, position, self._path(), found, limit)
+        refuse_bytes(reason, self._path(), position, found, limit)

@@ -42,6 +42,12 @@ from yaffjit.universal.refusals import (
 
 # How often `default` may give something that needs it again, for one value.
 MAX_SUBSTITUTES = 100
+_INT_RANGES = {
+    INT8: (-(2**7), 2**7 - 1),
+    INT16: (-(2**15), 2**15 - 1),
+    INT32: (-(2**31), 2**31 - 1),
+    INT64: (-(2**63), 2**63 - 1),
+}
 _END: Any = object()
 
 
@@ -91,12 +97,16 @@ class Writer:
             if count != frame.count:
                 self._frames.pop()
                 self._refuse(CHANGED, frame.container, count, frame.count)
-            item = next(frame.items, _END)
+            try:
+                item = next(frame.items, _END)
+            except RuntimeError:  # a dict has as many keys as before, but others
+                self._frames.pop()
+                self._refuse(CHANGED, frame.container, count, count)
             if item is _END:
                 self._code(OBJECT_END if frame.is_object else COLLECTION_END)
                 self._frames.pop()
             elif frame.is_object:
-                frame.step = self._key(item[0], frame)
+                frame.step = self._key(item[0])
                 self._value(item[1])
             else:
                 frame.step += 1  # type: ignore[operator]
@@ -104,7 +114,7 @@ class Writer:
         return bytes(self._out)
 
     def _value(self, value: Any) -> None:
-        for _ in range(MAX_SUBSTITUTES + 1):
+        for count in range(MAX_SUBSTITUTES + 2):
             kind = type(value)
             if kind is dict:
                 return self._begin(value, True)
@@ -112,6 +122,8 @@ class Writer:
                 return self._begin(value, False)
             if self._scalar(value, kind):
                 return None
+            if count > MAX_SUBSTITUTES:
+                self._refuse(TOO_MANY_SUBSTITUTES, value, count)
             lowered = lower(value, self._default)
             if lowered is None:
                 self._refuse(NO_CODE, value)
@@ -121,7 +133,6 @@ class Writer:
             if form != SUBSTITUTE:
                 return self._numbers(plain, code)
             value = plain
-        self._refuse(TOO_MANY_SUBSTITUTES, value, MAX_SUBSTITUTES + 1)
 
     def _scalar(self, value: Any, kind: type) -> bool:
         """Write a value if it's of a plain type and has a code."""
@@ -144,26 +155,26 @@ class Writer:
 
     def _int_code(self, value: int) -> int:
         """The code to write an integer with, 0 if it has none."""
-        smallest = (INT8, INT16) if self._options.width == "smallest" else ()
-        for code in (*smallest, INT32, INT64):
-            limit: int = 2 ** (8 * PAYLOAD_NBYTES[code] - 1)
-            if -limit <= value < limit:
+        for code, (least, most) in _INT_RANGES.items():
+            if least <= value <= most and (code >= INT32 or self._options.width == "smallest"):
                 return code
         return 0
 
-    def _key(self, key: Any, frame: _Frame) -> str:
+    def _key(self, key: Any) -> str:
         """Write a key; returns its text."""
-        given = key
-        for _ in range(MAX_SUBSTITUTES + 1):
+        for count in range(MAX_SUBSTITUTES + 2):
             if type(key) is str and self._text(key):
-                return key
+                break
+            if count > MAX_SUBSTITUTES:
+                self._frames.pop()
+                self._refuse(TOO_MANY_SUBSTITUTES, key, count)
             lowered = lower(key, self._default)
             if lowered is None or lowered[0] != SUBSTITUTE:
                 self._frames.pop()
                 self._refuse(BAD_KEY, key)
             key = lowered[1]
-        self._frames.pop()
-        self._refuse(TOO_MANY_SUBSTITUTES, given, MAX_SUBSTITUTES + 1)
+        assert isinstance(key, str)
+        return key
 
     def _text(self, text: str) -> bool:
         """Write text; False if it has lone surrogates."""

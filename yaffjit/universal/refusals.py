@@ -76,6 +76,8 @@ def refuse_value(reason: int, path: Sequence[str | int], value: Any, found: int,
 def _why_not_written(reason: int, value: Any, found: int, limit: int) -> str:
     if reason == TOO_DEEP:
         return f"nesting is deeper than {limit} (max_depth), or a container holds itself"
+    if reason == CHANGED and found == limit:
+        return f"the {type(value).__name__} of {limit} items changed while it was written"
     if reason == CHANGED:
         return f"the {type(value).__name__} went from {limit} to {found} items while it was written"
     if reason == TOO_MANY_SUBSTITUTES:
@@ -96,7 +98,7 @@ def _surrogate(text: str) -> int:
     return next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
 
 
-def refuse_bytes(reason: int, position: int, path: Sequence[str | int], found: int, limit: int) -> NoReturn:
+def refuse_bytes(reason: int, path: Sequence[str | int], position: int, found: int, limit: int) -> NoReturn:
     """Raise the DocumentError for what is wrong at a byte."""
     error = TruncatedError if reason in _CUT_OFF else DocumentError
     raise error(_why_not_read(reason, found, limit), position, path_text(path))

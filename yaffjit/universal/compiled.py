@@ -1,0 +1,134 @@
+"""The compiled codec as functions of Python, once it's loaded; small work before that is done without it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yaffjit.universal.codes import ORDERS, STRINGS
+from yaffjit.universal.lower import lower
+from yaffjit.universal.plain_read import ReadOptions
+from yaffjit.universal.plain_write import WriteOptions
+from yaffjit.universal.refusals import refuse_bytes, refuse_value
+
+# How many documents and bytes of a process are done before the compiled code is loaded: some 20 ms.
+PLAIN_DOCUMENTS = 500
+PLAIN_BYTES = 65536
+# What an item of a container may become, to tell before it's written.
+_ITEM_NBYTES = 16
+
+# The flag that nothing may follow a document, as kernels.universal_read has it; that isn't loaded for this.
+WHOLE = 32
+
+
+class Codec:
+    """Writes and reads documents by compiled code.
+
+    Making it takes seconds, or less than half of one where the code is in numba's cache on disk.
+
+    Attributes:
+        write: (object, flags, function that lowers) -> bytes.
+        read: (buffer, start, flags, max_items) -> value, or value and position unless the flags say `WHOLE`.
+    """
+
+    def __init__(self, layout: int | None = None) -> None:
+        from yaffjit.kernels import objects, universal_made, universal_put, universal_read, universal_write
+
+        layout = objects.layout() if layout is None else layout
+        writing = np.zeros(universal_put.STATE_WORDS, np.int64)
+        known: tuple[Any, ...] = (str, int, float, bool, dict, list, tuple, None, True, refuse_value)
+        writing[: len(known) + 1] = [id(one) for one in (*known, UnicodeEncodeError)]
+        writing[universal_put.LAYOUT] = layout
+        writing[universal_put.ASCII_HEAD] = objects.ASCII_HEAD
+        reading = np.zeros(universal_made.STATE_WORDS, np.int64)
+        known = (bytes, None, True, False, refuse_bytes, UnicodeDecodeError)
+        reading[: len(known)] = [id(one) for one in known]
+        reading[universal_made.LAYOUT] = layout
+        reading[universal_made.ASCII_HEAD] = objects.ASCII_HEAD
+        reading[universal_made.UNCOUNTED] = not (layout and objects.COUNTS_ALL)
+        # For ever: the functions know only where they are, and texts in `reading` are owned.
+        _states.extend((writing, reading))
+        self.kernels = universal_write.compile_write(), universal_read.compile_read()
+        make = objects.make_builtin
+        self.write: Callable[[Any, int, Callable[[Any], Any]], bytes] = make(
+            "write", self.kernels[0], _address(writing)
+        )
+        self.read: Callable[[Any, int, int, int], Any] = make("read", self.kernels[1], _address(reading))
+
+
+_states: list[NDArray[np.int64]] = []
+
+
+def write_flags(options: WriteOptions) -> int:
+    """Options as `yaffjit.kernels.universal_write` takes them."""
+    return (
+        options.compact
+        | ORDERS.index(options.order) << 1
+        | (options.width == "smallest") << 3
+        | options.null << 4
+        | STRINGS.index(options.strings) << 5
+        | options.max_depth << 8
+    )
+
+
+def read_flags(options: ReadOptions) -> int:
+    """Options as `yaffjit.kernels.universal_read` takes them; `WHOLE` may be added."""
+    return (
+        options.compact
+        | ORDERS.index(options.order) << 1
+        | options.null << 3
+        | options.strict << 4
+        | options.max_depth << 8
+    )
+
+
+lower_without_default = partial(lower, default=None)
+
+
+class Loaded:
+    """The compiled codec once it's loaded, and what was done without it."""
+
+    def __init__(self) -> None:
+        self.codec: Codec | None = None
+        self._documents = 0
+        self._nbytes = 0
+        self._lock = threading.Lock()
+
+    def for_object(self, obj: Any) -> Codec | None:
+        """The codec to write an object, or None if it isn't loaded and the work is small enough without."""
+        if self.codec is None and isinstance(obj, dict | list | tuple):
+            return self.for_bytes(len(obj) * _ITEM_NBYTES)
+        return self.codec or self.for_bytes(_ITEM_NBYTES)
+
+    def for_bytes(self, nbytes: int) -> Codec | None:
+        """The codec to read bytes, or None as before."""
+        if self.codec is None:
+            self._documents += 1
+            self._nbytes += nbytes
+            if self._documents > PLAIN_DOCUMENTS or self._nbytes > PLAIN_BYTES:
+                self.load()
+        return self.codec
+
+    def load(self) -> None:
+        """Load the compiled code at once, if this interpreter can run it."""
+        with self._lock:
+            if self.codec is None:
+                from numba import config
+
+                from yaffjit.kernels.objects import missing_symbols
+
+                if not config.DISABLE_JIT and not missing_symbols():
+                    self.codec = Codec()
+
+
+loaded = Loaded()
+
+
+def _address(array: NDArray[np.int64]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
