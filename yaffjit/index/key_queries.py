@@ -161,6 +161,10 @@ def _of_arrow(array: Any, kind: str, path: str) -> Integers | Texts:
         return Texts(array.data, np.ascontiguousarray(array.offsets), None)
     if isinstance(array, DictionaryColumn):
         array = array.to_arrow()
+    try:
+        array.validate(full=True)  # the kernels, and pyarrow itself, follow offsets wherever they lead
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"the keys of {path} are a damaged Arrow array: {error}") from error
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # pyarrow gives one where there's no chunk
