@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -111,3 +113,24 @@ def test_jitted_functions(records: yj.Records, monkeypatch: pytest.MonkeyPatch) 
     slices = [fresh[row:] for row in range(4)]
     sums = at_once(*[lambda part=part: total(part) for part in slices])
     assert sums == [4950, 4950, 4949, 4947]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_while_another_thread_makes_something(records: yj.Records) -> None:
+    held, forked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with owner.making:
+            held.set()
+            forked.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(30)  # which ends a child that hangs
+        os._exit(int(records._owner is not records._store.owner))
+    forked.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import os
 import struct
 import threading
 import weakref
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 # Held while something that jitted code reads by address is made at first use: of two threads that come at
 # once, one would free what the other reads.
 making = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In a child: another thread of its parent may have held the lock when it forked."""
+    global making
+    making = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on every platform
+    os.register_at_fork(after_in_child=_renew_lock)
+
 
 # Where an address lies: the data, the position in it, and what owns the data, None if nothing does yet.
 Place = tuple["Data", int, "Owner | None"]
