@@ -84,7 +84,8 @@ def _part(plan: Plan, array: Any, copy: bool, row: int) -> Chunks | Places:
         offsets = array.type.byte_width * np.arange(array.offset, array.offset + len(array) + 1)
     else:
         dtype: Any = np.int64 if pa.types.is_large_binary(array.type) else np.int32
-        offsets = np.frombuffer(buffers[1], dtype)[array.offset : array.offset + len(array) + 1]
+        # By count, because buffers may be padded to any size.
+        offsets = np.frombuffer(buffers[1], dtype, array.offset + len(array) + 1)[array.offset :]
     offsets = checked_offsets(offsets, len(data), given=False, first_row=row)
     chunks = Chunks(plan, [Chunk(data, 0, len(data), offsets)])
     if not array.null_count:
@@ -112,7 +113,7 @@ def _decoded(plan: Plan, array: Any, copy: bool, row: int) -> Places:
 def _of_views(plan: Plan, array: Any, copy: bool, row: int) -> Places:
     buffers = array.buffers()
     data = [_bytes(buffer, copy) for buffer in buffers[1:]]
-    views = np.frombuffer(data[0], _VIEW)[array.offset : array.offset + len(array)]
+    views = np.frombuffer(data[0], _VIEW, array.offset + len(array))[array.offset :]
     valid = _valid(array)
     spans = spans_of(data)
     nbytes, number = views["nbytes"].astype(np.int64), views["buffer"].astype(np.int64) + 1
