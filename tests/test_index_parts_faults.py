@@ -398,6 +398,7 @@ def test_a_damaged_batch_is_named_when_it_is_read(batches: Path, tmp_path: Path)
         lambda: index[LAST],
         lambda: sum_ids(index),
         lambda: index.columns("first"),
+        lambda: index.map(lambda row: row.first),
         lambda: index.column("day"),
         lambda: list(index),
         lambda: index.payload(LAST),
@@ -408,6 +409,7 @@ def test_a_damaged_batch_is_named_when_it_is_read(batches: Path, tmp_path: Path)
         with pytest.raises(yj.IndexFileError) as caught:
             use()
         assert str(caught.value).startswith(f"{name}: {where}: its checksum is ")
+        assert not hasattr(caught.value, "row")  # it's of no row
     with pytest.raises(yj.IndexFileError) as caught:
         yj.open_index(path)
     assert str(caught.value).startswith(f"{name}: {where}: its checksum is ")

@@ -65,6 +65,7 @@ class _Stretch:
         self._texts: dict[int, Array] = {}
         self.table = np.zeros(jit.LEAVES + jit.WORDS * len(outputs), np.int64)
         self.table[jit.STOP] = address(stop)
+        self.table[jit.ROW] = UNKNOWN
         self.table[jit.VALID] = 0 if valid is None else address(valid)
         for place, output in enumerate(outputs):
             words = self.words(place)
@@ -127,6 +128,7 @@ def map_compiled(
     """
     rows = len(records)
     message = records.plan.full_name
+    records._ready()  # in this thread, where Ctrl-C ends it
     valid = null_rows(records)
     outputs = [_Output(leaf, rows, valid) for leaf in result.leaves]
     arrays = [output for output in outputs if output.leaf.form == "array"]
@@ -147,6 +149,8 @@ def map_compiled(
                         break
         except Exception as raised:
             row = int(stretch.table[jit.ROW])
+            if row == UNKNOWN:  # it's about an argument, or the records as a whole
+                raise
             error = raised
         undecoded = stretch.make_objects(row)
         if undecoded is not None:

@@ -418,6 +418,10 @@ class Records:
         """Called before much is read: raises where the data isn't what it was."""
         self._store.check()
 
+    def _ready(self) -> None:
+        """Called before jitted code finds rows by itself: raises where they aren't well-formed."""
+        self._store.ready(self._start, self._count)
+
     def _row(self, index: int) -> int:
         """The row where messages lie, of a row of ours, which may be negative."""
         row = index + self._count if index < 0 else index
@@ -476,7 +480,7 @@ def _too_short(recs: Records, data: Data, at: int) -> VerifyError:
 
 
 def _table_address(recs: Records) -> int:
-    recs._store.ready(recs._start, recs._count)
+    recs._ready()
     return recs._store.table_address
 
 
