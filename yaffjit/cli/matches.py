@@ -175,11 +175,15 @@ def _names(column: ColumnPath) -> dict[str, int]:
 def _time(check: _Check, dtype: np.dtype[Any], literal: Literal) -> Any:
     if dtype.kind == "M" and type(literal) is str:
         try:
-            return np.array(literal.removesuffix("Z"), dtype)[()]
+            given = np.datetime64(literal.removesuffix("Z"))
         except ValueError:
-            raise check.refuse_literal(literal, "a time, as '2024-05-01T12:00:00'") from None
+            given = np.datetime64("NaT")
+        found = given.astype(dtype)
+        # numpy wraps around where a time is beyond the dtype; what isn't a time equals nothing.
+        if found.astype(given.dtype) == given:
+            return found
     is_number = isinstance(literal, (int, float)) and not isinstance(literal, bool)
-    if dtype.kind == "m" and is_number and math.isfinite(float(literal)):
+    if dtype.kind == "m" and is_number and abs(literal) * 10**9 < 2**63:
         return np.timedelta64(round(float(literal) * 10**9), "ns")
     what = "a time, as '2024-05-01T12:00:00'" if dtype.kind == "M" else "a duration in seconds"
     raise check.refuse_literal(literal, what)
