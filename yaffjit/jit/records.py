@@ -26,13 +26,8 @@ from yaffjit.jit.lengths import has_length
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
+from yaffjit.kernels.places import CHUNK_NBYTES, END_AT, OFFSETS_AT, PAGE_SHIFT, PAGES_AT
 
-PAGE_SHIFT = 16
-# Where words are in the table and in a chunk of it: `yaffjit.rows.chunks`.
-PAGES_AT = 16
-OFFSETS_AT = 8
-END_AT = 16
-CHUNK_NBYTES = 24
 PLACE_SHIFT = 4  # of the table of scattered records: address, bytes
 CACHE_LINE = 64
 # The header and slots of a root message; what follows comes by the processor's own choice.

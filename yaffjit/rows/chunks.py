@@ -43,8 +43,8 @@ class Chunk:
         nbytes: of the stretch.
         offsets: int64, shape (rows + 1,), contiguous.
         file, row: what has these rows, and the first one's row there.
-        bitmap, bit: one bit a row from that bit on, the lowest of a byte first, set where a row isn't null; such
-            a row holds the default instance. None where no row is null.
+        bitmap, bit: one bit a row from that bit on, the lowest of a byte first, set where a row isn't null; a
+            null row holds the default instance. None where no row is null.
     """
 
     data: Data

@@ -10,14 +10,13 @@ from numba.core.errors import NumbaTypeError
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
+from yaffjit.jit.columns.loops import ROWS_AHEAD
 from yaffjit.jit.columns.places import Walk
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.records import message_at, prefetch_at
 from yaffjit.jit.types import MessageViewType, PathsType
 from yaffjit.kernels.cached import cached
 from yaffjit.plan.gathering import gathering
-
-ROWS_AHEAD = 32
 
 
 @intrinsic
