@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from yaffjit.index.key_queries import key_arrays
+from yaffjit.index.key_queries import Texts, key_arrays
 
 FAR = 10**11
 
@@ -27,6 +27,7 @@ def test_offsets_that_lead_away() -> None:
                 key_arrays(keys, "bytes", "name")
     made, single = key_arrays(pa.chunked_array([sound, sound[1:]]), "bytes", "name")
     assert not single
+    assert isinstance(made, Texts)
     assert np.diff(made.offsets).tolist() == [1, 1, 1]
 
 
