@@ -27,6 +27,7 @@ from benchmarks import (
     mapping,
     repeated,
     report,
+    universal,
     views,
 )
 from benchmarks.native import compiler_version
@@ -45,10 +46,11 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "files": files.races,
     "access": access.races,
     "build": build.races,
+    "universal": universal.races,
 }
 ROOT = Path(__file__).parents[1]
 PAGES = ((ROOT / "README.md", True), (ROOT / "docs" / "speed.md", False))
-PACKAGES = ("yaffjit", "numba", "llvmlite", "numpy", "protobuf", "pyarrow", "ptars")
+PACKAGES = ("yaffjit", "numba", "llvmlite", "numpy", "protobuf", "pyarrow", "ptars", "msgspec")
 UNITS = {"ns": 1e9, "ms": 1e3}
 
 
@@ -95,6 +97,8 @@ def measure(suites: list[str], quick: bool) -> dict[str, Any]:
         races.append(page_cache(quick))
     if "build" in suites:
         races.append(build_memory(quick))
+    if "universal" in suites:
+        races.append(size_of_map(quick))
     return {"environment": versions, "quick": quick, "races": races}
 
 
@@ -175,6 +179,27 @@ def build_memory(quick: bool) -> dict[str, Any]:
         "holds": nbytes <= build.MEMORY,
     }
     return {"name": build.NAME, "objects": 1, "seconds": {}, "bars": [bar]}
+
+
+def size_of_map(quick: bool) -> dict[str, Any]:
+    """The bar on the size of a universal document, in the form of a race without times."""
+    sizes = universal.sizes(quick)
+    rows = [(name, f"{nbytes:,}") for name, nbytes in sizes.items()]
+    print(f"\na map of pairs\n{text_table(('', 'bytes'), rows, right=('bytes',))}", flush=True)
+    own, other = sizes["yaffjit"], sizes.get(universal.PEER)
+    bars = []
+    if other is not None:
+        bars.append(
+            {
+                "name": "size",
+                "base": "",
+                "limit": f"at most {other:,} bytes",
+                "measured": own,
+                "shown": f"{own:,} bytes",
+                "holds": own <= other,
+            }
+        )
+    return {"name": "the size of a map of pairs", "objects": 1, "seconds": {}, "bars": bars}
 
 
 def as_json(result: Result) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import access, banners, columns, compile, files, getters, items, native, report
+from benchmarks import access, banners, columns, compile, files, getters, items, native, report, universal
 from benchmarks.timing import Bar, Race, check_equal, duration, run
 
 HAS_COMPILER = shutil.which("cc") is not None  # without one test_suite_runs tests the error
@@ -60,7 +60,9 @@ def test_unequal_results_stop_a_race() -> None:
         check_equal(race)
 
 
-@pytest.mark.parametrize("suite", ["getters", "columns", "views", "repeated", "items", "calls", "access"])
+@pytest.mark.parametrize(
+    "suite", ["getters", "columns", "views", "repeated", "items", "calls", "access", "universal"]
+)
 def test_suite_runs(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +80,8 @@ def test_suite_runs(
     monkeypatch.setattr(access, "HOT_ROWS", 50)
     monkeypatch.setattr(access, "LISTED", 6_000)
     monkeypatch.setattr(access, "QUICK_MANY", 20_000)
+    monkeypatch.setattr(universal, "QUICK_PAIRS", 100)
+    monkeypatch.setattr(universal, "QUICK_RECORDS", 20)
     file = tmp_path / "report.json"
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--only", suite, "--json", str(file)])
     if shutil.which("cc") is None:
@@ -174,7 +178,9 @@ def test_pages_name_races_and_bars_that_there_are(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(access, "QUICK_MANY", 20_000)
     monkeypatch.setattr(files, "ROWS", 100)
     monkeypatch.setattr(files, "QUICK_BUILT_ROWS", 100)
-    known = {("five columns into ready arrays", "extra memory")}
+    monkeypatch.setattr(universal, "QUICK_PAIRS", 100)
+    monkeypatch.setattr(universal, "QUICK_RECORDS", 20)
+    known = {("five columns into ready arrays", "extra memory"), ("the size of a map of pairs", "size")}
     for suite in program.SUITES.values():
         known |= {(report.without_numbers(race.name), bar.name) for race in suite(True) for bar in race.bars}
     names = {name for name, _ in known}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import struct
 from collections import OrderedDict, namedtuple
 from enum import IntEnum
@@ -11,7 +13,9 @@ import numpy as np
 import pytest
 
 import yaffjit as yj
-from yaffjit.universal import dumps, loads, validate
+from yaffjit import universal
+from yaffjit.universal import codec as public
+from yaffjit.universal import compiled, dumps, loads, validate
 
 Pair = namedtuple("Pair", "x y")
 
@@ -22,6 +26,21 @@ class Color(IntEnum):
 
 class Name(str):
     pass
+
+
+@pytest.fixture(scope="module")
+def codec() -> compiled.Codec:
+    return compiled.Codec()
+
+
+@pytest.fixture(autouse=True, params=["plain", "compiled"])
+def way(request: Any, codec: compiled.Codec, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By which code documents are written and read."""
+    loaded = compiled.Loaded()
+    loaded.codec = codec if request.param == "compiled" else None
+    loaded._can_load = False
+    monkeypatch.setattr(public, "loaded", loaded)
+    return str(request.param)
 
 
 # Each document by hand: object, options, bytes in plain mode, bytes in compact mode.
@@ -165,3 +184,199 @@ def test_what_has_no_code(obj: Any, text: str) -> None:
         with pytest.raises(yj.EncodeError) as caught:
             dumps(obj, **options)
         assert str(caught.value) == text
+
+
+def test_options_that_there_are_not() -> None:
+    with pytest.raises(ValueError, match=r"^order is 'native' \('swapped', 'little', 'big'\)$"):
+        dumps(1, order="native")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^width is 8 \('java', 'smallest'\)$"):
+        dumps(1, width=8)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^strings is 'ascii' \('utf8', 'latin1', 'utf16'\)$"):
+        dumps(1, strings="ascii")  # type: ignore[arg-type]
+    for max_depth in (0, 1001):
+        with pytest.raises(ValueError, match=rf"^max_depth is {max_depth} \(1 to 1000\)$"):
+            loads(b"\x05", max_depth=max_depth)
+    with pytest.raises(ValueError, match=r"^max_items is -1 \(0 to \d+, or None\)$"):
+        loads(b"\x05", max_items=-1)
+
+
+def test_default_takes_what_has_no_code() -> None:
+    assert loads(dumps({None: {1: b"x"}}, default=str)) == {"None": {"1": "b'x'"}}
+    assert loads(dumps([2**64, "\ud800", {1}], default=repr)) == [str(2**64), "'\\ud800'", "{1}"]
+    assert loads(dumps([b"ab"], default=list)) == [[97, 98]]
+    assert loads(dumps([None], null=True, default=str), null=True) == [None]
+    with pytest.raises(ZeroDivisionError):
+        dumps([1, b""], default=lambda value: 1 / 0)
+
+
+# ---- what can't be read ----
+
+CUT_OFF, BAD = universal.TruncatedError, universal.DocumentError
+
+
+@pytest.mark.parametrize(
+    ("document", "options", "kind", "text"),
+    [
+        ("", {}, CUT_OFF, "the data of 0 bytes ends where a code is expected at byte 0"),
+        ("13", {}, CUT_OFF, "[0]: the data of 1 bytes ends where a code is expected at byte 1"),
+        ("d1 01 61", {}, CUT_OFF, "a: the data of 3 bytes ends where a code is expected at byte 3"),
+        ("09 01 02", {}, CUT_OFF, "a payload of 4 bytes (code 9) begins, 2 are left at byte 1"),
+        ("c3", {}, CUT_OFF, "[0]: a payload of 8 bytes (code 12) begins, 0 are left at byte 1"),
+        ("53 0d", {}, CUT_OFF, "[1]: the data of 2 bytes ends within the length of a text at byte 2"),
+        ("0d 05 61", {}, CUT_OFF, "a text of 5 bytes begins, 1 are left at byte 2"),
+        (
+            "0d ff ff ff ff ff ff ff ff 7f",
+            {},
+            CUT_OFF,
+            "a text of 9223372036854775807 bytes begins, 0 are left at byte 10",
+        ),
+        ("0d" + "80" * 9 + "01", {}, BAD, "the length of a text has more than 9 bytes at byte 10"),
+        ("0d 02 c3 28", {}, BAD, "a text of 2 bytes isn't UTF-8 (code 13) at byte 2"),
+        ("0f 01 61", {}, BAD, "a text of 1 bytes isn't UTF-16 (code 15) at byte 2"),
+        ("0f 02 00 d8", {}, BAD, "a text of 2 bytes isn't UTF-16 (code 15) at byte 2"),
+        ("10", {"compact": False}, BAD, "code 16 (at most 15) at byte 0"),
+        ("00", {}, BAD, "code 0 (null is read with null=True) at byte 0"),
+        ("03", {}, BAD, "[0]: code 0 (null is read with null=True) at byte 0"),
+        ("02", {}, BAD, "code 2 ends what never began at byte 0"),
+        ("23", {}, BAD, "[0]: code 2 ends what code 3 begins at byte 0"),
+        ("41", {}, BAD, "code 4 where a key (13 to 15) or the end of the object (2) is expected at byte 0"),
+        ("d1 01 61 02", {}, BAD, "a: code 2 ends what code 1 begins at byte 3"),
+        ("65", {}, BAD, "code 6 follows the end of the document at byte 0"),
+        ("05 05", {}, BAD, "1 bytes follow the end of the document at byte 1"),
+        ("33 44", {"max_depth": 1}, BAD, "[0]: nesting is deeper than 1 (max_depth) at byte 0"),
+        ("33 34 34 44", {"max_items": 3}, BAD, "[2]: there are more than 3 values (max_items) at byte 2"),
+        (
+            "33 34 44",
+            {"compact": False},
+            BAD,
+            "code 51 (at most 15) at byte 0; with compact=True it can be read",
+        ),
+        (
+            "03 05 04",
+            {},
+            BAD,
+            "[0]: code 0 (null is read with null=True) at byte 0; with compact=False it can be read",
+        ),
+    ],
+)
+def test_what_cannot_be_read(document: str, options: dict[str, Any], kind: type, text: str) -> None:
+    data = bytes.fromhex(document)
+    for buf in (data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)):
+        with pytest.raises(yj.DecodeError) as caught:
+            loads(buf, **options)
+        assert type(caught.value) is kind
+        assert str(caught.value) == text
+        with pytest.raises(yj.DecodeError):
+            validate(buf, **options)
+
+
+def test_the_last_of_duplicate_keys_counts_and_validate_refuses_them() -> None:
+    data = bytes.fromhex("d1 01 61 d5 01 61 26")
+    assert loads(data) == {"a": False}
+    with pytest.raises(universal.DocumentError) as caught:
+        validate(data)
+    assert str(caught.value) == "a: the object that ends has this key twice at byte 6"
+    assert caught.value.path == "a"
+
+
+def test_padded_lengths_are_read_and_validate_refuses_them() -> None:
+    for padded, nbytes in (("0d 82 00 61 62", 2), ("0d 82 80 80 00 61 62", 4)):
+        data = bytes.fromhex(padded)
+        assert loads(data) == "ab"
+        with pytest.raises(universal.DocumentError) as caught:
+            validate(data)
+        wrong = f"the length of a text takes {nbytes} bytes where 1 would do at byte {nbytes}"
+        assert str(caught.value) == wrong
+
+
+def test_errors_can_be_pickled() -> None:
+    with pytest.raises(universal.TruncatedError) as caught:
+        loads(b"\x13")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.path, again.position) == (str(caught.value), "[0]", 1)
+
+
+def test_buffers_that_are_not_contiguous() -> None:
+    with pytest.raises(ValueError, match="isn't contiguous"):
+        loads(memoryview(b"\x05\x05\x05")[::2])
+    with pytest.raises(TypeError):
+        loads("text")
+    assert loads(memoryview(np.array([0x05], np.int8))) is True
+
+
+# ---- files and streams ----
+
+
+class Dripping(io.RawIOBase):
+    """Gives a few bytes at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read(self, size: int = -1) -> bytes:
+        given, self._data = self._data[:7], self._data[7:]
+        return given
+
+
+OBJECTS = [[{"Value": 1234}], True, {"a": "x" * 300}, [], {"b": [1.5, {}]}, "end"]
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_streams_of_documents(compact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.BytesIO()
+    for obj in OBJECTS:
+        universal.dump(obj, file, compact=compact)
+    data = file.getvalue()
+    assert data == b"".join(dumps(obj, compact=compact) for obj in OBJECTS)
+    assert list(universal.load_each(io.BytesIO(data), compact=compact)) == OBJECTS
+    assert list(universal.load_each(Dripping(data), compact=compact)) == OBJECTS  # type: ignore[arg-type]
+    monkeypatch.setattr(public, "_CHUNK_NBYTES", 5)
+    assert list(universal.load_each(io.BytesIO(data), compact=compact)) == OBJECTS
+    assert list(universal.load_each(io.BytesIO(b""))) == []
+    cut = universal.load_each(io.BytesIO(data[:-1]), compact=compact)
+    assert [next(cut) for _ in OBJECTS[1:]] == OBJECTS[:-1]
+    with pytest.raises(universal.TruncatedError) as caught:
+        next(cut)
+    assert str(caught.value) == f"a text of 3 bytes begins, 2 are left at byte {len(data) - 3}"
+    bad = universal.load_each(io.BytesIO(dumps(True) + b"\x02"))
+    assert next(bad) is True
+    with pytest.raises(universal.DocumentError, match=r"^code 2 ends what never began at byte 1$"):
+        next(bad)
+
+
+def test_files() -> None:
+    file = io.BytesIO()
+    universal.dump({"a": None}, file, null=True)
+    file.seek(0)
+    assert universal.load(file, null=True) == {"a": None}
+    with pytest.raises(universal.DocumentError, match=r"^13 bytes follow the end of the document at byte 1$"):
+        universal.load(io.BytesIO(dumps(True) + dumps(OBJECTS[0])))
+
+
+# ---- when the compiled code is loaded ----
+
+
+def test_small_work_waits_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(compiled, "Codec", lambda: made.append(1) or object())
+    for work in (
+        lambda one: [one.for_bytes(1) for _ in range(compiled.PLAIN_DOCUMENTS)],
+        lambda one: one.for_bytes(compiled.PLAIN_BYTES),
+        lambda one: [one.for_object([1]) for _ in range(compiled.PLAIN_DOCUMENTS)],
+    ):
+        loaded = compiled.Loaded()
+        work(loaded)
+        assert loaded.codec is None and not made
+        assert loaded.for_bytes(1) is not None and made.pop()
+    assert compiled.Loaded().for_object([0] * compiled.PLAIN_BYTES) is not None and made.pop()
+
+
+def test_interpreters_that_cannot_run_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yaffjit.kernels.objects.missing_symbols", lambda: ["PyDict_Next"])
+    loaded = compiled.Loaded()
+    monkeypatch.setattr(public, "loaded", loaded)
+    obj = {"a": list(range(compiled.PLAIN_BYTES))}
+    assert loads(dumps(obj)) == obj
+    assert loaded.for_bytes(compiled.PLAIN_BYTES * 2) is None
+    with pytest.raises(yj.YaffjitError, match=r"^this interpreter lacks PyDict_Next$"):
+        compiled.Codec()

@@ -37,7 +37,6 @@ err_matches = _function("PyErr_ExceptionMatches", int32, int64)
 err_clear = _function("PyErr_Clear", types.void)
 err_no_memory = _function("PyErr_NoMemory", int64)
 call = _function("PyObject_Call", int64, int64, int64, int64)
-call_one = _function("PyObject_CallOneArg", int64, int64, int64)
 object_hash = _function("PyObject_Hash", int64, int64)
 get_buffer = _function("PyObject_GetBuffer", int32, int64, int64, int32)
 release_buffer = _function("PyBuffer_Release", types.void, int64)
@@ -241,6 +240,18 @@ def ordered(word: int, bits: int, order: int) -> int:
         return word
     word = byte_swapped(word)
     return word if bits == 64 else (word >> (64 - bits)) & ((1 << bits) - 1)
+
+
+@inner
+def call_one(function: int, argument: int) -> int:
+    """What a function of Python gives for an object; 0 with an exception."""
+    arguments = new_tuple(1)
+    if arguments == 0:
+        return 0
+    tuple_set(arguments, 0, new_reference(argument))
+    result = call(function, arguments, 0)
+    decref(arguments)
+    return result
 
 
 @inner

@@ -204,7 +204,7 @@ def _hint(data: bytes | memoryview, options: ReadOptions) -> str:
         return ""
     compact = not options.compact
     other, flags = _read_options(
-        compact, options.order, options.null, False, options.max_items, options.max_depth
+        compact, options.order, options.null, options.strict, options.max_items, options.max_depth
     )
     try:
         if loaded.codec is None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.errors import YaffjitError
 from yaffjit.universal.codes import ORDERS, STRINGS
 from yaffjit.universal.lower import lower
 from yaffjit.universal.plain_read import ReadOptions
@@ -39,6 +40,9 @@ class Codec:
     def __init__(self, layout: int | None = None) -> None:
         from yaffjit.kernels import objects, universal_made, universal_put, universal_read, universal_write
 
+        missing = objects.missing_symbols()
+        if missing:  # machine code that names them would end the process
+            raise YaffjitError(f"this interpreter lacks {', '.join(missing)}")
         layout = objects.layout() if layout is None else layout
         writing = np.zeros(universal_put.STATE_WORDS, np.int64)
         known: tuple[Any, ...] = (str, int, float, bool, dict, list, tuple, None, True, refuse_value)
@@ -95,19 +99,18 @@ class Loaded:
 
     def __init__(self) -> None:
         self.codec: Codec | None = None
+        self._can_load = True
         self._documents = 0
         self._nbytes = 0
         self._lock = threading.Lock()
 
     def for_object(self, obj: Any) -> Codec | None:
         """The codec to write an object, or None if it isn't loaded and the work is small enough without."""
-        if self.codec is None and isinstance(obj, dict | list | tuple):
-            return self.for_bytes(len(obj) * _ITEM_NBYTES)
-        return self.codec or self.for_bytes(_ITEM_NBYTES)
+        return self.for_bytes(_ITEM_NBYTES * (len(obj) if isinstance(obj, dict | list | tuple) else 1))
 
     def for_bytes(self, nbytes: int) -> Codec | None:
         """The codec to read bytes, or None as before."""
-        if self.codec is None:
+        if self.codec is None and self._can_load:
             self._documents += 1
             self._nbytes += nbytes
             if self._documents > PLAIN_DOCUMENTS or self._nbytes > PLAIN_BYTES:
@@ -117,12 +120,13 @@ class Loaded:
     def load(self) -> None:
         """Load the compiled code at once, if this interpreter can run it."""
         with self._lock:
-            if self.codec is None:
+            if self.codec is None and self._can_load:
                 from numba import config
 
                 from yaffjit.kernels.objects import missing_symbols
 
-                if not config.DISABLE_JIT and not missing_symbols():
+                self._can_load = not config.DISABLE_JIT and not missing_symbols()
+                if self._can_load:
                     self.codec = Codec()
 
 

@@ -1,0 +1,110 @@
+"""Universal documents beside MessagePack, JSON and Python's own: a large map, and many small records."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import pickle
+import random
+import string
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+from benchmarks.timing import Bar, Race
+from yaffjit.universal import dumps, loads
+
+PAIRS = 1_000_000
+QUICK_PAIRS = 100_000
+RECORDS = 100_000
+QUICK_RECORDS = 10_000
+PEER = "msgspec's MessagePack"
+
+# The modules that are raced where they are installed, and how their functions are called.
+PEERS = (
+    (PEER, "msgspec.msgpack", "encode", "decode"),
+    ("ormsgpack", "ormsgpack", "packb", "unpackb"),
+    ("msgpack", "msgpack", "packb", "unpackb"),
+    ("orjson", "orjson", "dumps", "loads"),
+)
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def races(quick: bool) -> Iterator[Race]:
+    objects = {
+        f"a map of {len(pairs(quick)):,} pairs": (pairs(quick), 1.1, 0.85),
+        f"{len(records(quick)):,} small records": (records(quick), 1.2, 1.2),
+    }
+    for name, (obj, at_most_writing, at_most_reading) in objects.items():
+        writers: dict[str, Callable[[], Any]] = {}
+        readers: dict[str, Callable[[], Any]] = {}
+        for codec, (write, read) in codecs().items():
+            writers[codec] = partial(write, obj)
+            readers[codec] = partial(read, write(obj))
+        beside = PEER in writers
+        yield Race(
+            f"writing {name}",
+            len(obj),
+            writers,
+            [Bar("yaffjit", PEER, at_most=at_most_writing)] if beside else [],
+            checked=False,  # each writes another format
+        )
+        yield Race(
+            f"reading {name}",
+            len(obj),
+            readers,
+            [Bar("yaffjit", PEER, at_most=at_most_reading)] if beside else [],
+        )
+
+
+@cache
+def codecs() -> dict[str, Codec]:
+    """What writes an object and what reads it again, by name."""
+    found: dict[str, Codec] = {"yaffjit": (dumps, loads)}
+    for name, module, write, read in PEERS:
+        try:
+            peer = import_module(module)
+        except ImportError:
+            continue
+        found[name] = getattr(peer, write), getattr(peer, read)
+    found["json"] = json.dumps, json.loads
+    found["pickle"] = pickle.dumps, pickle.loads
+    found["marshal"] = marshal.dumps, marshal.loads
+    return found
+
+
+def sizes(quick: bool) -> dict[str, int]:
+    """Bytes of the map, by codec."""
+    return {name: len(write(pairs(quick))) for name, (write, _) in codecs().items()}
+
+
+@cache
+def pairs(quick: bool) -> dict[str, Any]:
+    """The published object: keys of 15 to 20 random characters; a bool, an int32 or a double each."""
+    rng = random.Random(1)
+    letters = string.ascii_letters + string.digits
+    values: tuple[Callable[[], Any], ...] = (
+        lambda: rng.random() < 0.5,
+        lambda: rng.randrange(-(2**31), 2**31),
+        rng.random,
+    )
+    count = QUICK_PAIRS if quick else PAIRS
+    return {"".join(rng.choices(letters, k=rng.randint(15, 20))): rng.choice(values)() for _ in range(count)}
+
+
+@cache
+def records(quick: bool) -> list[dict[str, Any]]:
+    """Records of six fields."""
+    rng = random.Random(2)
+    return [
+        {
+            "id": i,
+            "name": f"user {i}",
+            "score": rng.random(),
+            "active": bool(i & 1),
+            "tags": ["a", f"tag {i % 10}"],
+            "time": 1_700_000_000 + i,
+        }
+        for i in range(QUICK_RECORDS if quick else RECORDS)
+    ]
