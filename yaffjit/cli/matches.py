@@ -182,9 +182,13 @@ def _time(check: _Check, dtype: np.dtype[Any], literal: Literal) -> Any:
         # numpy wraps around where a time is beyond the dtype; what isn't a time equals nothing.
         if found.astype(given.dtype) == given:
             return found
-    if dtype.kind == "m" and isinstance(literal, (int, float)) and not isinstance(literal, bool):
-        if abs(literal) * 10**9 < 2**63:  # neither infinite nor NaN either
-            return np.timedelta64(round(float(literal) * 10**9), "ns")
+    if (
+        dtype.kind == "m"
+        and isinstance(literal, (int, float))
+        and not isinstance(literal, bool)
+        and abs(literal) * 10**9 < 2**63  # neither infinite nor NaN either
+    ):
+        return np.timedelta64(round(float(literal) * 10**9), "ns")
     what = "a time, as '2024-05-01T12:00:00'" if dtype.kind == "M" else "a duration in seconds"
     raise check.refuse_literal(literal, what)
 
