@@ -26,8 +26,8 @@ CONTROL_GROUP = "/sys/fs/cgroup"
 def run_stretches(work: Work, rows: int, stretch: int, threads: int | None = None) -> None:
     """Call ``work(begin, end)`` for stretches of rows until all have been covered, some at the same time.
 
-    The first error by row order is raised; what hasn't begun by then is dropped, so Ctrl-C takes no longer
-    than one stretch.
+    They begin in the order of rows. The first error by row order is raised; what hasn't begun by then is
+    dropped, so Ctrl-C takes no longer than one stretch.
 
     Args:
         work: must release the GIL in what takes time, and take any stretch in any order.

@@ -234,10 +234,15 @@ def _slot(builder: ir.IRBuilder, array: ir.Value, index: int, width: int) -> ir.
     return call_outlined(builder, "element_slot", width, POINTER, [array, I64(index)], emit, frozen=True)
 
 
+def default_bytes(f: FieldPlan) -> bytes:
+    """What a text reads as where it isn't there."""
+    default = f.default if isinstance(f.default, (str, bytes)) else b""
+    return default if isinstance(default, bytes) else default.encode()
+
+
 def text_of(builder: ir.IRBuilder, place: Place) -> tuple[ir.Value, ir.Value]:
     """The pointer to the bytes of a text and their number, as an i64."""
-    default = place.f.default if isinstance(place.f.default, (str, bytes)) else b""
-    raw = default if isinstance(default, bytes) else default.encode()
+    raw = default_bytes(place.f)
     target = place.reference()
     absent = builder.icmp_unsigned("==", target, NULL)
     start = builder.select(absent, constant_bytes(builder, raw, counted=True), target)
