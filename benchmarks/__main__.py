@@ -27,6 +27,7 @@ from benchmarks import (
     mapping,
     repeated,
     report,
+    transcode,
     universal,
     views,
 )
@@ -47,6 +48,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "access": access.races,
     "build": build.races,
     "universal": universal.races,
+    "transcode": transcode.races,
 }
 ROOT = Path(__file__).parents[1]
 PAGES = ((ROOT / "README.md", True), (ROOT / "docs" / "speed.md", False))

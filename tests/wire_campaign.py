@@ -2,7 +2,7 @@
 
 The whole campaign::
 
-    python -m tests.wire_campaign [--messages 1000000] [--seed N]
+    python -m tests.wire_campaign [--messages 1000000] [--seed N] [--tier emitted]
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SCHEMAS = ("wire.proto", "wire3.proto", "codec_editions.proto")
 OWN_OFTEN = 10  # how often a type of ours is taken for each type of the golden schemas
 
 
-def message_types() -> list[tuple[yj.MessageType, list[bytes]]]:
-    """Types of the golden schemas and of ours, and messages of them to begin with."""
+def message_types(own: bool = False) -> list[tuple[yj.MessageType, list[bytes]]]:
+    """Types of the golden schemas, unless only our ``own``, and of ours, and messages to begin with."""
     folder = TESTS / "schemas"
     golden = yj.load_schema(sorted((folder / "golden").glob("*.proto")))
     seeds: dict[str, list[bytes]] = {}
@@ -42,7 +42,7 @@ def message_types() -> list[tuple[yj.MessageType, list[bytes]]]:
         if "slice" not in record and len(record["proto"]) < 4096:
             seeds.setdefault(record["message"], []).append(record["proto"])
     found = []
-    for schema in (golden, *(yj.load_schema(folder / name) for name in SCHEMAS)):
+    for schema in (*([] if own else [golden]), *(yj.load_schema(folder / name) for name in SCHEMAS)):
         often = 1 if schema is golden else OWN_OFTEN
         for name, message_type in schema.messages.items():
             if name not in schema.unsupported:
@@ -50,10 +50,10 @@ def message_types() -> list[tuple[yj.MessageType, list[bytes]]]:
     return found
 
 
-def batches(chance: random.Random) -> Iterator[tuple[yj.MessageType, list[bytes]]]:
+def batches(chance: random.Random, own: bool = False) -> Iterator[tuple[yj.MessageType, list[bytes]]]:
     """Messages of one type after the other, without end."""
     maker = Maker(chance)
-    types = message_types()
+    types = message_types(own)
     while True:
         for message_type, seeds in chance.sample(types, len(types)):
             made = [maker.message(message_type.message_class.DESCRIPTOR) for _ in range(BATCH // 4)]
@@ -62,13 +62,13 @@ def batches(chance: random.Random) -> Iterator[tuple[yj.MessageType, list[bytes]
             yield message_type, made
 
 
-def run(messages: int, seed: int) -> Counter[str]:
-    """Compares so many messages; what they came to."""
+def run(messages: int, seed: int, tier: str = "table", own: bool = False) -> Counter[str]:
+    """Compares so many messages by a tier of the transcoder; what they came to."""
     chance = random.Random(seed)
     told: Counter[str] = Counter()
     done = 0
-    for message_type, payloads in batches(chance):
-        told += check_transcoding(message_type, payloads, (chance.choice(LAYOUTS),))
+    for message_type, payloads in batches(chance, own):
+        told += check_transcoding(message_type, payloads, (chance.choice(LAYOUTS),), tier)
         told["accepted"] += check_acceptance(message_type, payloads)
         done += len(payloads)
         if done >= messages:
@@ -80,10 +80,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
+    parser.add_argument("--tier", choices=("table", "emitted"), default="table")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
     started = time.monotonic()
-    told = run(args.messages, args.seed)
+    told = run(args.messages, args.seed, args.tier)
     print(f"{args.messages} messages in {time.monotonic() - started:.0f} s: {dict(told)}")
 
 

@@ -47,7 +47,8 @@ def view_of(guard: Guard, nbytes: int) -> np.ndarray:
     return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
 
 
-def main() -> None:
+def main(tier: str = "table", own: bool = False) -> None:
+    """Goes through messages of all schemas or only our ``own``, by a tier of the transcoder."""
     load_kernels()
     assert serialize.work.load() is not None
     memory = GuardedMemory()
@@ -56,7 +57,7 @@ def main() -> None:
     chance = random.Random(4)
     guard = Guard(2 * LONGEST)  # both copies at once
     done = written = 0
-    for message_type, payloads in batches(chance):
+    for message_type, payloads in batches(chance, own):
         for payload in payloads:
             if not 0 < len(payload) <= LONGEST:
                 continue
@@ -66,7 +67,9 @@ def main() -> None:
             found = []
             for address in (guard.at_begin(payload), guard.at_end(payload)):
                 data = np.frombuffer((ctypes.c_uint8 * len(payload)).from_address(address), np.uint8)
-                made = transcode_many(message_type.plan, data, offsets, layout, threads=1, keep_errors=True)
+                made = transcode_many(
+                    *(message_type.plan, data, offsets, layout), threads=1, keep_errors=True, tier=tier
+                )
                 found += outcomes(made)
                 try:
                     verify_protobuf_many(message_type.schema._plan, message_type.full_name, data, offsets)

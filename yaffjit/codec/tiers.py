@@ -157,7 +157,7 @@ class Rows:
         from yaffjit.kernels import transcode_state as state
 
         status = ctypes.c_int64.from_address(request + state.STATUS)
-        rows, reached = 1, first
+        rows, reached = 1, -1
         while True:
             row: int = self._code.rows(request, first, last)
             if status.value != NOT_MINE:

@@ -51,6 +51,8 @@ class Code:
     # Arithmetic.
 
     def add(self, a: Value, b: Value) -> Any:
+        if isinstance(b, int) and not b:
+            return as_value(a)
         return self.b.add(as_value(a), as_value(b))
 
     def sub(self, a: Value, b: Value) -> Any:
@@ -241,11 +243,8 @@ class Code:
 
     def passed(self, result: Any) -> Any:
         """The result of a call, which is returned if it's a failure."""
-        going, failed = self.block(), self.block("failed")
-        self.branch(self.is_(result, "<", 0), failed, going)
-        with self.b.goto_block(failed):
+        with self.when(self.is_(result, "<", 0)):
             self.give(result)
-        self.at(going)
         return result
 
 

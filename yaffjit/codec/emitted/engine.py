@@ -12,7 +12,7 @@ _lock = threading.Lock()
 _ready = False
 
 # Loops are short and of unknown lengths; unrolling and vectors would only take time.
-_SPEED_LEVEL = 2
+SPEED_LEVEL = 2
 _ROWS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -29,10 +29,10 @@ class MachineCode:
             machine = target.create_target_machine(
                 cpu=llvm.get_host_cpu_name(),
                 features=llvm.get_host_cpu_features().flatten(),
-                opt=_SPEED_LEVEL,
+                opt=SPEED_LEVEL,
                 jit=True,
             )
-            options = llvm.create_pipeline_tuning_options(speed_level=_SPEED_LEVEL)
+            options = llvm.create_pipeline_tuning_options(speed_level=SPEED_LEVEL)
             options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
             passes = llvm.create_pass_builder(machine, options)
             passes.getModulePassManager().run(module, passes)

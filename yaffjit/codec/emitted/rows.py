@@ -26,6 +26,8 @@ NOT_MINE = 100
 _FEW_SHARED = 128
 _UNCARRIED = 512  # numbers that aren't carried, in one message
 _ROOT_NBYTES = 4
+# Bytes of a work area that aren't doubled: what is larger is left to the kernel, which computes sizes first.
+_MOST_WORK = 2**27
 _HASH = -0x61C8864680B583EB
 
 
@@ -57,7 +59,7 @@ class Rows:
         tables_end = code.add(work, eighth)
         half = code.shl(eighth, 2)
         self._set(code, rt.END, end)
-        self._set(code, rt.ROOM, code.sub(half, rt.SLACK))
+        self._set(code, rt.ROOM, half)
         self._set(code, rt.ARENA_END, code.sub(end, half))
         self._set(code, rt.TABLES_END, tables_end)
         self._set(code, rt.SHARED, told(code, state.SHARED))
@@ -149,14 +151,17 @@ class Rows:
 
     def _unless_failed(self, code: Code, row: Variable, root: Value, again: Any) -> None:
         self._stop_if(code, row, code.is_(root, "==", rt.NOT_MINE), NOT_MINE)
-        self._stop_if(code, row, code.is_(root, "==", rt.NEEDS_WORK), state.NEEDS_WORK)
+        with code.when(code.is_(root, "==", rt.NEEDS_WORK)):
+            too_large = code.is_(self._told(code, state.WORK_NBYTES), ">=", _MOST_WORK)
+            self._stop_if(code, row, too_large, NOT_MINE)
+            self._tell(code, state.STATUS, state.NEEDS_WORK)
+            code.give(row.get())
         with code.when(code.is_(root, "<", 0)):
             count = code.shl(code.add(self._get(code, rt.MASK), 1), 1)
             have = self._told(code, state.SHARED_COUNT)
             self._stop_if(code, row, code.is_(count, ">", have), state.NEEDS_SHARED, count)
             self._set(code, rt.MASK, code.sub(count, 1))
             code.go(again)
-            code.at(code.block("unreached"))
 
     def _least(self, code: Code, a: Value, b: Value) -> Any:
         return code.select(code.is_(a, "<", b), a, b)

@@ -34,8 +34,6 @@ NOT_MINE = -1
 NEEDS_WORK = -2
 NEEDS_SHARED = -3
 
-SLACK = 64
-
 # Words of a meta table that is kept.
 TABLE_POSITION = 0  # of its end in the form that is written; 0 if it isn't there
 TABLE_COUNTED = 8  # whether the other form has it
@@ -149,11 +147,8 @@ class Runtime:
         """
         find = self.function("find_shared", 6, self._find_shared)
         found = code.call(find, state, key, pos, nbytes, size, count)
-        going, known = code.block(), code.block("known")
-        code.branch(code.is_(found, ">", 0), known, going)
-        code.at(known)
-        code.give(found)
-        code.at(going)
+        with code.when(code.is_(found, ">", 0)):
+            code.give(found)
         # The address as a negative number; a failure is a small one.
         code.fail_if(code.is_(found, ">=", -8), NEEDS_SHARED)
         return code.sub(0, found)
@@ -169,8 +164,9 @@ class Runtime:
             position = code.and_(kept, 0xFFFFFFFF)
             with code.when(code.is_(code.sub(kept, position), "==", wanted)):
                 at = code.sub(end, position)
-                with code.when(code.is_(code.load(at, 32), "==", count)):
-                    self._when_equal(code, code.add(at, 4), pos, nbytes, lambda: code.give(position))
+                is_as_long = code.is_(code.load(at, 32), "==", count)
+                with code.when(is_as_long), code.when(self._are_equal(code, code.add(at, 4), pos, nbytes)):
+                    code.give(position)
 
         self._probe(code, state, key, known)
 
@@ -190,14 +186,8 @@ class Runtime:
             index.set(code.and_(code.add(index.get(), 1), mask))
         code.give(code.sub(0, entry()))
 
-    def _when_equal(self, code: Code, a: Value, b: Value, nbytes: Value, then: Callable[[], None]) -> None:
-        """Do something that returns if the same bytes lie at both places."""
-        equal = code.is_(code.compare(a, b, nbytes), "==", 0)
-        found, going = code.block("equal"), code.block()
-        code.branch(equal, found, going)
-        code.at(found)
-        then()
-        code.at(going)
+    def _are_equal(self, code: Code, a: Value, b: Value, nbytes: Value) -> Any:
+        return code.is_(code.compare(a, b, nbytes), "==", 0)
 
     def _keep(self, code: Code, state: Value, entry: Value, key: Value, position: Value, size: Value) -> None:
         """Fill an entry with what is written now."""
@@ -218,10 +208,9 @@ class Runtime:
                 with code.when(code.is_(kept, "<", 0)):
                     table = code.and_(kept, _TABLE_MARK - 1)
                     same = code.is_(code.load(code.add(table, _TABLE_NBYTES)), "==", nbytes)
-                    with code.when(same):
-                        self._when_equal(
-                            code, code.add(table, TABLE_BYTES), pos, nbytes, lambda: code.give(table)
-                        )
+                    own = code.add(table, TABLE_BYTES)
+                    with code.when(same), code.when(self._are_equal(code, own, pos, nbytes)):
+                        code.give(table)
 
             self._probe(code, state, key, known)
 
@@ -230,11 +219,8 @@ class Runtime:
             pair = code.call(self.function("hash_of", 3, _hash_of, PAIR, True), pos, nbytes, seed)
             key = code.b.extract_value(pair, 0)
             found = code.call(self.function("find_table", 4, find), state, key, pos, nbytes)
-            going, known = code.block(), code.block("known")
-            code.branch(code.is_(found, ">", 0), known, going)
-            code.at(known)
-            code.give(found)
-            code.at(going)
+            with code.when(code.is_(found, ">", 0)):
+                code.give(found)
             code.fail_if(code.is_(found, ">=", -8), NEEDS_SHARED)
             table = code.load(code.add(state, TABLES))
             above = code.add(table, code.and_(code.add(nbytes, TABLE_BYTES + 7), -8))
