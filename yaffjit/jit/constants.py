@@ -335,7 +335,7 @@ def _raise_no_name(text, number):  # type: ignore[no-untyped-def]
 @lower_builtin(_Name.key, EnumType, types.int64)
 @lower_builtin(_Name.key, EnumType, uint64_exact)
 def _lower_name(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    from yaffjit.jit.records import call_jitted
+    from yaffjit.jit.records import raise_jitted
 
     enum = sig.recvr or sig.args[0]
     _refuse_stale_cache(context, builder, enum)
@@ -357,7 +357,6 @@ def _lower_name(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[
     builder.position_at_end(unknown)
     message = f"Enum {enum.short} has no name defined for value {{}}"
     constant = context.get_constant_generic(builder, types.unicode_type, message)
-    call_jitted(context, builder, _raise_no_name, (types.unicode_type, sig.args[-1]), [constant, number])
-    builder.branch(end)
+    raise_jitted(context, builder, _raise_no_name, (types.unicode_type, sig.args[-1]), [constant, number])
     builder.position_at_end(end)
     return builder.load(found)

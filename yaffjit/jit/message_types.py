@@ -27,7 +27,7 @@ from yaffjit.errors import CompileAttributeError, CompileTypeError, ShortBufferE
 from yaffjit.jit.constants import refuse_disk_cache
 from yaffjit.jit.emit.outline import I32, I64, POINTER
 from yaffjit.jit.keys import PlanType
-from yaffjit.jit.records import call_jitted
+from yaffjit.jit.records import raise_jitted
 from yaffjit.jit.refusals import Method, is_probed, refusal, shown
 from yaffjit.jit.text.type import BytesType
 from yaffjit.jit.types import message_type, own
@@ -156,7 +156,7 @@ def _root(context: Any, builder: ir.IRBuilder, mp: MessagePlan, data: ir.Value, 
     within = builder.icmp_unsigned("<=", builder.add(builder.load(root), I64(_LEAST_NBYTES)), nbytes)
     with cgutils.if_unlikely(builder, builder.not_(builder.and_(is_long, within))):
         name = context.get_constant_generic(builder, types.unicode_type, mp.full_name)
-        call_jitted(context, builder, _raise_short, (types.unicode_type, types.int64), [name, nbytes])
+        raise_jitted(context, builder, _raise_short, (types.unicode_type, types.int64), [name, nbytes])
     return builder.load(root)
 
 

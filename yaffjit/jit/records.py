@@ -259,6 +259,26 @@ def call_jitted(
     return result
 
 
+def raise_jitted(
+    context: Any,
+    builder: ir.IRBuilder,
+    dispatcher: Any,
+    arg_types: tuple[types.Type, ...],
+    args: list[ir.Value],
+) -> None:
+    """Raise by a jitted function that does nothing else; the block ends with it.
+
+    Within a ``try`` numba goes on after a call that raised, to look for that before the next statement. What
+    was lowered for this one would meanwhile read what the error says isn't there.
+    """
+    call_jitted(context, builder, dispatcher, arg_types, args)
+    handler = getattr(builder, "_in_try_block", None)  # as numba's own rules leave, see its callconv
+    if handler is None:
+        builder.unreachable()
+    else:
+        builder.branch(handler["target"])
+
+
 @lower_builtin(operator.getitem, RecordsType, types.Integer)
 def _get_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     native = cgutils.create_struct_proxy(sig.args[0])(context, builder, args[0])
@@ -271,7 +291,7 @@ def _get_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.
             builder.icmp_signed(">=", index, I64(0)), builder.icmp_signed("<", from_end, I64(0))
         )
         with cgutils.if_unlikely(builder, not_there):
-            call_jitted(context, builder, _raise_row_error, (types.int64, types.int64), [index, count])
+            raise_jitted(context, builder, _raise_row_error, (types.int64, types.int64), [index, count])
         outside = builder.block
     row = builder.phi(I64)
     row.add_incoming(index, before)
@@ -285,7 +305,7 @@ def _get_unsigned_row(context: Any, builder: ir.IRBuilder, sig: Signature, args:
     rows = _Rows(builder, sig.args[0], native)
     index, count = args[1], native.count
     with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", index, count)):
-        call_jitted(context, builder, _raise_row_error, (types.uint64, types.int64), [index, count])
+        raise_jitted(context, builder, _raise_row_error, (types.uint64, types.int64), [index, count])
     return rows.view(context, index)
 
 

@@ -48,7 +48,7 @@ def _raise_too_large(seconds):  # type: ignore[no-untyped-def]
 
 def _read(context: Any, builder: ir.IRBuilder, view: MessageViewType, value: ir.Value) -> tuple[Any, Any]:
     """The seconds and nanos of a Timestamp or Duration, as i64; a Timestamp's are checked."""
-    from yaffjit.jit.records import call_jitted
+    from yaffjit.jit.records import raise_jitted
 
     mp = view.mp
     pointer = cgutils.create_struct_proxy(view)(context, builder, value).pointer
@@ -61,7 +61,7 @@ def _read(context: Any, builder: ir.IRBuilder, view: MessageViewType, value: ir.
         )
         odd = builder.icmp_unsigned(">=", nanos, I64(NANOS))
         with cgutils.if_unlikely(builder, builder.or_(late, odd)):
-            call_jitted(context, builder, _raise_invalid, (types.int64, types.int64), [seconds, nanos])
+            raise_jitted(context, builder, _raise_invalid, (types.int64, types.int64), [seconds, nanos])
     return seconds, nanos
 
 
@@ -69,7 +69,7 @@ def _in_units(
     context: Any, builder: ir.IRBuilder, view: MessageViewType, value: ir.Value, per_second: int
 ) -> ir.Value:
     """The whole number of units, a part of one cut off towards zero."""
-    from yaffjit.jit.records import call_jitted
+    from yaffjit.jit.records import raise_jitted
 
     seconds, nanos = _read(context, builder, view, value)
     if per_second == 1:
@@ -81,7 +81,7 @@ def _in_units(
     whole = builder.add(whole, builder.sext(rest, _I128))
     result = builder.trunc(whole, I64)
     with cgutils.if_unlikely(builder, builder.icmp_signed("!=", builder.sext(result, _I128), whole)):
-        call_jitted(context, builder, _raise_too_large, (types.int64,), [seconds])
+        raise_jitted(context, builder, _raise_too_large, (types.int64,), [seconds])
     return result
 
 

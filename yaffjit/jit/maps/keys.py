@@ -14,7 +14,7 @@ from yaffjit.jit.emit.outline import I8, I32, I64, NULL
 from yaffjit.jit.integers.type import operand, uint64_exact
 from yaffjit.jit.maps.search import find, pairs_of
 from yaffjit.jit.maps.type import MapType
-from yaffjit.jit.records import call_jitted
+from yaffjit.jit.records import raise_jitted
 from yaffjit.jit.refusals import shown
 from yaffjit.jit.text.rules import are_frozen
 from yaffjit.jit.text.type import BytesType, TextLikeType, TextType, constant_text, text_type
@@ -138,4 +138,4 @@ def _refuse_out_of_range(
     for condition in outside:
         with cgutils.if_unlikely(builder, condition):
             arg_type = types.uint64 if unsigned else types.int64
-            call_jitted(context, builder, _raise_out_of_range, (arg_type,), [value])
+            raise_jitted(context, builder, _raise_out_of_range, (arg_type,), [value])

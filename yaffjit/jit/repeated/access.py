@@ -16,7 +16,7 @@ from yaffjit.errors import ElementError
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.lengths import has_length
-from yaffjit.jit.records import call_jitted
+from yaffjit.jit.records import raise_jitted
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.repeated.elements import Elements
 from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
@@ -75,7 +75,7 @@ def raise_element_error(
     """Raise `ElementError` where the builder is; the index as it was asked for, the count as i64."""
     arg_types = types.unicode_type, types.int64, types.int64
     text = context.get_constant_generic(builder, types.unicode_type, name)
-    call_jitted(context, builder, _raise_element_error, arg_types, [text, index, count])
+    raise_jitted(context, builder, _raise_element_error, arg_types, [text, index, count])
 
 
 @lower_builtin(operator.getitem, RepeatedType, types.Integer)

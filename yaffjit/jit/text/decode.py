@@ -11,7 +11,7 @@ from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typing.templates import Signature, signature
 
 from yaffjit.jit.emit.outline import I8, I32, I64
-from yaffjit.jit.records import call_jitted
+from yaffjit.jit.records import raise_jitted
 from yaffjit.jit.text import utf8
 from yaffjit.jit.text.rules import are_frozen, typed
 from yaffjit.jit.text.type import (
@@ -45,7 +45,7 @@ def count_points(context: Any, builder: ir.IRBuilder, text: Any, frozen: bool = 
     count = utf8.points(builder, text.pointer, text.nbytes, frozen)
     with cgutils.if_unlikely(builder, builder.icmp_signed("<", count, I64(0))):
         raw = make_text(context, builder, bytes_type, text.pointer, text.nbytes, text.owner)
-        call_jitted(context, builder, _raise_decode_error, (bytes_type, types.int64), [raw, count])
+        raise_jitted(context, builder, _raise_decode_error, (bytes_type, types.int64), [raw, count])
     return count
 
 
