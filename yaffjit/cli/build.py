@@ -20,7 +20,6 @@ from yaffjit.cli.options import (
     refuse_overwriting,
 )
 from yaffjit.cli.readers import add_framing_option, reader_of
-from yaffjit.index.report import summary
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -171,5 +170,5 @@ def _said_once() -> Iterator[None]:
 
 
 def _print_summary(built: yj.BuiltIndex) -> None:
-    for line in summary(built):
+    for line in built.summary():
         print(f"  {line}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import yaffjit as yj
-from yaffjit.build.chained import Chained
 from yaffjit.errors import SchemaError
 
 PLAIN = ("delimited", "tfrecord", "u32le", "u32be", "files")
@@ -39,23 +39,26 @@ def add_framing_option(parser: argparse.ArgumentParser) -> None:
 
 def reader_of(paths: Sequence[str], text: str, schema: Callable[[], yj.Schema]) -> yj.Payloads:
     """The messages of files; ``text`` as `framing` has checked it, the schema is asked for if it's needed."""
+    from yaffjit.build.chained import Chained
+
     kind, _, name = text.partition(":")
-    if kind == "delimited":
-        return Chained([yj.read_delimited(path) for path in paths])
+    one: Callable[[str], yj.Payloads]
     if kind == "tfrecord":
-        return Chained([yj.read_tfrecord(path) for path in paths])
-    if kind == "u32le":
-        return Chained([yj.read_length_prefixed(path, "little") for path in paths])
-    if kind == "u32be":
-        return Chained([yj.read_length_prefixed(path, "big") for path in paths])
-    if kind == "files":
-        return Chained([yj.read_files(path) for path in paths])
-    if kind == "parquet":
-        return Chained([yj.read_parquet(path, name) for path in paths])
-    if kind == "arrow":
-        return Chained([yj.read_arrow(path, name) for path in paths])
-    envelope, field = _envelope(schema(), name)
-    return Chained([yj.read_field(path, envelope, field) for path in paths])
+        one = yj.read_tfrecord
+    elif kind in ("u32le", "u32be"):
+        one = partial(yj.read_length_prefixed, order="little" if kind == "u32le" else "big")
+    elif kind == "files":
+        one = yj.read_files
+    elif kind == "parquet":
+        one = partial(yj.read_parquet, column=name)
+    elif kind == "arrow":
+        one = partial(yj.read_arrow, column=name)
+    elif kind == "field":
+        envelope, field = _envelope(schema(), name)
+        one = partial(yj.read_field, envelope_type=envelope, field=field)
+    else:
+        one = yj.read_delimited
+    return Chained([one(path) for path in paths])
 
 
 def _envelope(schema: yj.Schema, name: str) -> tuple[yj.MessageType, str]:

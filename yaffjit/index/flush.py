@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 
 STEP_NBYTES = 32 << 20  # from one fdatasync to the next
-MOST_NBYTES = 256 << 20  # that are written and not on disk; then the writer waits
+MOST_NBYTES = 128 << 20  # that are written and not on disk; then the writer waits
 
 
 class Flusher:

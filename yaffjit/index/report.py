@@ -51,6 +51,33 @@ class BuiltIndex:
     seconds: float = 0.0
     parts: tuple[str, ...] = ()
 
+    def summary(self) -> list[str]:
+        """Lines for people: what came in and what of it isn't there, what was bad, how long it took."""
+        lines = []
+        if self.read_nbytes:
+            share = 100 * self.nbytes / self.read_nbytes
+            lines.append(f"{share:.0f}% of {self.read_nbytes:,} bytes of protobuf messages")
+        layouts = [f"{count:,} {layout}" for layout, count in self.layouts.items() if count]
+        if len(layouts) > 1:
+            lines.append(f"layouts: {', '.join(layouts)}")
+        if self.unknown_fields or self.uncounted:
+            lines.append(
+                f"unknown fields and extensions not carried: {_listed(self.unknown_fields, self.uncounted)}"
+            )
+        if self.dropped_fields:
+            lines.append(f"declared fields that YaFF doesn't carry: {_listed(self.dropped_fields)}")
+        if self.nulls:
+            lines.append(f"null rows: {self.nulls:,}")
+        if self.bad:
+            lines.append(f"bad messages: {self.bad:,}")
+            lines += [f"  {error}" for error in self.errors]
+            if self.bad > len(self.errors):
+                lines.append(f"  and {self.bad - len(self.errors):,} more")
+        if self.seconds:
+            rate = self.rows / self.seconds
+            lines.append(f"{self.seconds:.1f} s, {rate:,.0f} messages a second")
+        return lines
+
 
 def built(path: str, feed: Feed, nbytes: int, parts: tuple[str, ...], seconds: float) -> BuiltIndex:
     """The result of a feed that has ended; what is lost is logged."""
@@ -98,31 +125,3 @@ def _log_fields(made: BuiltIndex, message: str) -> None:
 def _listed(counts: Mapping[str, int], others: int = 0) -> str:
     shown = [f"{name} ({count:,})" for name, count in counts.items()]
     return ", ".join([*shown, f"others ({others:,})"] if others else shown)
-
-
-def summary(made: BuiltIndex) -> list[str]:
-    """Lines for people, after the one with the path, rows and bytes."""
-    lines = []
-    if made.read_nbytes:
-        share = f", {100 * made.nbytes / made.read_nbytes:.0f}% of" if made.nbytes else " of"
-        lines.append(f"{share.removeprefix(', ')} {made.read_nbytes:,} bytes of protobuf messages")
-    layouts = [f"{count:,} {layout}" for layout, count in made.layouts.items() if count]
-    if len(layouts) > 1:
-        lines.append(f"layouts: {', '.join(layouts)}")
-    if made.unknown_fields or made.uncounted:
-        lines.append(
-            f"unknown fields and extensions not carried: {_listed(made.unknown_fields, made.uncounted)}"
-        )
-    if made.dropped_fields:
-        lines.append(f"declared fields that YaFF doesn't carry: {_listed(made.dropped_fields)}")
-    if made.nulls:
-        lines.append(f"null rows: {made.nulls:,}")
-    if made.bad:
-        lines.append(f"bad messages: {made.bad:,}")
-        lines += [f"  {error}" for error in made.errors]
-        if made.bad > len(made.errors):
-            lines.append(f"  and {made.bad - len(made.errors):,} more")
-    if made.seconds:
-        rate = made.rows / made.seconds
-        lines.append(f"{made.seconds:.1f} s, {rate:,.0f} messages a second")
-    return lines
