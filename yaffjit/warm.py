@@ -32,7 +32,7 @@ class Warmed:
 
 
 def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator[Warmed]:
-    """Compile the verifier, what writes floats, what splits files and, for a message type, reads columns.
+    """Compile the verifier, what writes floats, splits files, codes universal documents and reads columns.
 
     Args:
         mp: the message type.
@@ -51,6 +51,7 @@ def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator
     yield _verifier()
     yield _floats()
     yield _frames()
+    yield _universal()
     for run in wanted:
         yield run()
 
@@ -82,6 +83,13 @@ def _frames() -> Warmed:
     address = words.__array_interface__["data"][0]
     split(*(0, 0, address, 0, 0, 0, 0, 0), *(address, address, 0, address))  # of no bytes
     return _made("what splits files of messages", [split], started)
+
+
+def _universal() -> Warmed:
+    started = time.perf_counter()
+    from yaffjit.universal.compiled import Codec
+
+    return _made("what writes and reads universal documents", list(Codec().kernels), started)
 
 
 def _columns(mp: MessagePlan, paths: tuple[str, ...]) -> list[Callable[[], Warmed]]:

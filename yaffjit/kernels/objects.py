@@ -19,6 +19,7 @@ from numba import float64, int32, int64, types
 from numba.extending import intrinsic
 
 from yaffjit.kernels.cached import inner
+from yaffjit.kernels.memory import load_i64, store_i64
 
 _INT64 = ir.IntType(64)
 _NAMES: list[str] = []
@@ -64,7 +65,6 @@ new_list = _function("PyList_New", int64, int64)
 list_size = _function("PyList_Size", int64, int64)
 list_get = _function("PyList_GetItem", int64, int64, int64)
 list_set = _function("PyList_SetItem", int32, int64, int64, int64)
-new_dict = _function("PyDict_New", int64)
 new_presized_dict = _function("_PyDict_NewPresized", int64, int64)
 dict_size = _function("PyDict_Size", int64, int64)
 dict_set = _function("PyDict_SetItem", int32, int64, int64, int64)
@@ -98,7 +98,7 @@ DIGITS = 24
 DIGIT_BITS = 30
 
 # What `layout` gives: nothing is known; objects are as above, with heads of integers as up to CPython 3.11 or
-# since 3.12; and references may be counted directly.
+# since 3.12.
 UNKNOWN, OLD_INTS, NEW_INTS = 0, 1, 2
 
 
@@ -132,18 +132,24 @@ def layout() -> int:
     )
     if not same:
         return UNKNOWN
-    low = 3 << 10
-    if number(12345, 1, 12345) and number(-12345, -1, 12345) and number(3 << 40, 2, 0, low) and number(0, 0):
-        return OLD_INTS
-    if number(12345, 8, 12345) and number(-12345, 10, 12345) and number(3 << 40, 16, 0, low) and number(0, 1):
-        return NEW_INTS
-    return UNKNOWN
+    small, negative, wide, zero = 12345, -12345, 3 << 40, 0
+    high_digit = 3 << 10
+    # Since 3.12 the references of objects that live for ever aren't counted.
+    if sys.version_info < (3, 12):
+        heads, found = (1, -1, 2, 0), OLD_INTS
+    else:
+        heads, found = (8, 10, 16, 1), NEW_INTS
+    known = (
+        number(small, heads[0], small)
+        and number(negative, heads[1], small)
+        and number(wide, heads[2], 0, high_digit)
+        and number(zero, heads[3])
+    )
+    return found if known else UNKNOWN
 
 
 # Bytes of an ASCII text before its characters.
 ASCII_HEAD = sys.getsizeof("") - 1
-# Since CPython 3.12 some objects' references aren't counted.
-COUNTS_ALL = sys.version_info < (3, 12)
 
 
 @inner
@@ -164,6 +170,26 @@ def new_reference(thing: int) -> int:
     """The object, with one more reference."""
     py_incref(thing)
     return thing
+
+
+@inner
+def hold(thing: int, layout: int) -> int:
+    """`new_reference`, faster where integers are old: there all references are counted, since 3.12 not."""
+    if layout == OLD_INTS:
+        store_i64(thing, load_i64(thing) + 1)
+    else:
+        py_incref(thing)
+    return thing
+
+
+@inner
+def release(thing: int, layout: int) -> None:
+    """`decref` of what mostly has other references too."""
+    count = load_i64(thing)
+    if layout == OLD_INTS and count > 1:
+        store_i64(thing, count - 1)
+    else:
+        _py_decref(thing)
 
 
 @intrinsic(prefer_literal=True)

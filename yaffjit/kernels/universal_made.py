@@ -15,13 +15,13 @@ from yaffjit.kernels.objects import (
     list_set,
     malloc,
     memcpy,
-    new_dict,
     new_int,
     new_list,
     new_presized_dict,
     new_reference,
     new_tuple,
     realloc,
+    release,
     tuple_set,
 )
 from yaffjit.kernels.universal_text import text_of
@@ -30,8 +30,7 @@ from yaffjit.kernels.universal_text import text_of
 BYTES, NONE, TRUE, FALSE, REFUSE, DECODE_ERROR = range(6)
 LAYOUT = 6  # what `objects.layout` found
 ASCII_HEAD = 7
-UNCOUNTED = 8  # 1 if there are references that aren't counted
-KEYS = 9  # from here on: texts of keys that were read, or 0, by a hash of their bytes
+KEYS = 8  # from here on: texts of keys that were read, or 0, by a hash of their bytes
 KEY_SLOTS = 512
 STATE_WORDS = KEYS + KEY_SLOTS
 
@@ -59,7 +58,6 @@ BASE, CODE = 0, 8
 FRAME = 16
 # Words of what was wrong.
 REASON, POSITION, FOUND, LIMIT = 0, 8, 16, 24
-_PRESIZED = 16  # keys and values of a dict that's made large at once
 _MAX_LENGTH_SHIFT = 56
 
 
@@ -117,22 +115,13 @@ def made_text(state: int, data: int, pos: int, length: int, code: int, fault: in
 
 
 @inner
-def _release(state: int, thing: int) -> None:
-    """Give a reference back that isn't the last one, mostly."""
-    if load_i64(state + 8 * UNCOUNTED) == 0 and load_i64(thing) > 1:
-        store_i64(thing, load_i64(thing) - 1)
-    else:
-        decref(thing)
-
-
-@inner
 def new_object(state: int, values: int, base: int, end: int, strict: bool, at: int, fault: int) -> int:
     """A new dict of the keys and values on the stack, 0 with a fault.
 
     What is behind a key that is there twice is given back, and ``fault`` knows where that is.
     """
-    count = end - base
-    made = new_presized_dict(count >> 1) if count > _PRESIZED else new_dict()
+    layout = load_i64(state + 8 * LAYOUT)
+    made = new_presized_dict((end - base) >> 1)
     if made == 0:
         return keep_fault(fault, RAISED, at, 0, 0)
     for i in range(base, end, 2):
@@ -143,7 +132,7 @@ def new_object(state: int, values: int, base: int, end: int, strict: bool, at: i
             decref(made)
             return keep_fault(fault, DUPLICATE_KEY, at, i + 1, 0)
     for i in range(base, end):
-        _release(state, load_i64(values + 8 * i))
+        release(load_i64(values + 8 * i), layout)
     return made
 
 

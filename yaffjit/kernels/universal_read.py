@@ -26,14 +26,13 @@ from yaffjit.kernels.objects import (
     gc_disable,
     gc_enable,
     get_buffer,
+    hold,
     int_value,
     new_float,
     new_int,
-    new_reference,
     new_tuple,
     object_hash,
     ordered,
-    py_incref,
     raise_by,
     release_buffer,
     room,
@@ -107,7 +106,8 @@ def _read(state: int, data: int, nbytes: int, start: int, flags: int, max_items:
     null = (flags & NULL) != 0
     strict = (flags & STRICT) != 0
     max_depth = flags >> DEPTH_SHIFT
-    direct = load_i64(state + 8 * LAYOUT) != 0
+    layout = load_i64(state + 8 * LAYOUT)
+    direct = layout != 0
     head = load_i64(state + 8 * ASCII_HEAD)
 
     frames = room(2000)
@@ -171,15 +171,14 @@ def _read(state: int, data: int, nbytes: int, start: int, flags: int, max_items:
                         and load_i64(kept + SIZE) == length
                         and equal(kept + head, source, length)
                     ):
-                        py_incref(kept)
-                        value = kept
+                        value = hold(kept, layout)
                         hits += 1
                     else:
                         value = made_text(state, data, pos, length, code, fault)
                         if value == 0:
                             break
                         if code != UTF16 and is_ascii(source, length):
-                            store_i64(slot, new_reference(value))
+                            store_i64(slot, hold(value, layout))
                             decref_if(kept)
                     if tries == _TRIES:
                         keeps = hits > _LEAST_HITS
@@ -254,12 +253,12 @@ def _read(state: int, data: int, nbytes: int, start: int, flags: int, max_items:
                 wants_key = code == 1
                 continue
             elif code == 5 or code == 6:
-                value = new_reference(load_i64(state + 8 * (TRUE if code == 5 else FALSE)))
+                value = hold(load_i64(state + 8 * (TRUE if code == 5 else FALSE)), layout)
             elif code == 0:
                 if not null:
                     keep_fault(fault, UNKNOWN_CODE, at, 0, 0)
                     break
-                value = new_reference(load_i64(state + 8 * NONE))
+                value = hold(load_i64(state + 8 * NONE), layout)
             else:
                 width = 8
                 if code == 7:
@@ -342,16 +341,20 @@ def _read_object(itself: int, arguments: int) -> int:
     flags = int_value(load_i64(arguments + 16))
     max_items = int_value(load_i64(arguments + 24))
     stop = room(1)
-    paused = gc_disable()
-    if load_i64(buf + TYPE) == load_i64(state + 8 * BYTES):
-        value = _read(state, bytes_data(buf), bytes_size(buf), start, flags, max_items, stop)
+    view = room(10)
+    is_bytes = load_i64(buf + TYPE) == load_i64(state + 8 * BYTES)
+    if is_bytes:
+        data = bytes_data(buf)
+        nbytes = bytes_size(buf)
     else:
-        view = room(10)
         if get_buffer(buf, view, _PLAIN_FLAGS) != 0:
-            value = 0
-        else:
-            value = _read(state, load_i64(view), load_i64(view + 16), start, flags, max_items, stop)
-            release_buffer(view)
+            return 0
+        data = load_i64(view)
+        nbytes = load_i64(view + 16)
+    paused = gc_disable()
+    value = _read(state, data, nbytes, start, flags, max_items, stop)
+    if not is_bytes:
+        release_buffer(view)
     if paused != 0:
         gc_enable()
     if value == 0 or (flags & WHOLE) != 0:

@@ -27,6 +27,7 @@ from yaffjit.kernels.objects import (
     dict_next,
     dict_size,
     float_value,
+    hold,
     int_value,
     list_get,
     list_size,
@@ -36,6 +37,7 @@ from yaffjit.kernels.objects import (
     new_tuple,
     py_incref,
     raise_by,
+    release,
     resize_bytes,
     room,
     tuple_get,
@@ -104,21 +106,30 @@ def _refuse(
         depth: of the frames that its path goes through.
         key: of the last of them, if it's a dict that doesn't own one.
     """
+    # Making a tuple may run the garbage collector, and that anything; these may be borrowed.
+    py_incref(value)
+    if key != 0:
+        py_incref(key)
     path = new_tuple(depth)
-    if path == 0:
-        return
-    for i in range(depth):
-        frame = frames + _FRAME * i
-        if load_i64(frame + _KIND) == _IS_DICT:
-            step = load_i64(frame + _KEY)
-            tuple_set(path, i, new_reference(step if step != 0 else key))
-        else:
-            index = new_int(load_i64(frame + _NEXT) - 1)
-            if index == 0:
-                decref(path)
-                return
-            tuple_set(path, i, index)
-    raise_by(load_i64(state + 8 * REFUSE), reason, path, new_reference(value), found, limit)
+    complete = path != 0
+    if complete:
+        for i in range(depth):
+            frame = frames + _FRAME * i
+            if load_i64(frame + _KIND) == _IS_DICT:
+                step = load_i64(frame + _KEY)
+                tuple_set(path, i, new_reference(step if step != 0 else key))
+            else:
+                index = new_int(load_i64(frame + _NEXT) - 1)
+                if index == 0:
+                    complete = False
+                    break
+                tuple_set(path, i, index)
+    if complete:
+        raise_by(load_i64(state + 8 * REFUSE), reason, path, new_reference(value), found, limit)
+    else:
+        decref_if(path)
+    decref_if(key)
+    decref(value)
 
 
 @inner
@@ -138,7 +149,8 @@ def _write(state: int, outermost: int, flags: int, convert: int) -> int:
     list_type = load_i64(state + 8 * LIST)
     tuple_type = load_i64(state + 8 * TUPLE)
     none = load_i64(state + 8 * NONE)
-    direct = load_i64(state + 8 * LAYOUT) != 0
+    layout = load_i64(state + 8 * LAYOUT)
+    direct = layout != 0
 
     out = room(3)
     frames = room(6000)
@@ -221,11 +233,11 @@ def _write(state: int, outermost: int, flags: int, convert: int) -> int:
             if depth > 0:
                 outer = frames + _FRAME * (depth - 1)
                 if load_i64(outer + _KIND) == _IS_DICT and load_i64(outer + _KEY) == 0:
-                    store_i64(outer + _KEY, new_reference(key))
+                    store_i64(outer + _KEY, hold(key, layout))
             size, half = put_code(data, size, half, 1 if pushed == _IS_DICT else 3, compact)
             frame = frames + _FRAME * depth
             if held == 0:
-                py_incref(value)
+                hold(value, layout)
             held = 0
             store_i64(frame + _CONTAINER, value)
             store_i64(frame + _NEXT, 0)
@@ -244,7 +256,7 @@ def _write(state: int, outermost: int, flags: int, convert: int) -> int:
             if depth > 0:
                 outer = frames + _FRAME * (depth - 1)
                 if load_i64(outer + _KIND) == _IS_DICT and load_i64(outer + _KEY) == 0:
-                    store_i64(outer + _KEY, new_reference(key))
+                    store_i64(outer + _KEY, hold(key, layout))
             if held == 0:
                 held = new_reference(value)
             touched = True
@@ -295,7 +307,7 @@ def _write(state: int, outermost: int, flags: int, convert: int) -> int:
             count = load_i64(frame + _COUNT)
             if kind == _IS_DICT:
                 if load_i64(frame + _KEY) != 0:
-                    decref(load_i64(frame + _KEY))
+                    release(load_i64(frame + _KEY), layout)
                     store_i64(frame + _KEY, 0)
                 if touched and dict_size(container) != count:
                     _refuse(state, frames, depth - 1, 0, CHANGED, container, dict_size(container), count)
@@ -346,7 +358,7 @@ def _write(state: int, outermost: int, flags: int, convert: int) -> int:
                 break
             size, half = put_code(load_i64(out + DATA), size, half, 2 if kind == _IS_DICT else 4, compact)
             depth -= 1
-            decref(container)
+            release(container, layout)
         if not found:
             break
 

@@ -98,7 +98,14 @@ def loads(
         TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
     """
     options, flags = _read_options(compact, order, null, False, max_items, max_depth)
-    return _read_whole(_byte_view(buf), options, flags)
+    codec = loaded.codec
+    if codec is None or type(buf) is not bytes:
+        return _read_whole(_byte_view(buf), options, flags)
+    try:  # as `_read_whole`, but nothing is called on the way
+        return codec.read(buf, 0, flags | WHOLE, options.max_items)
+    except DocumentError as error:
+        error.hint = _hint(buf, options)
+        raise
 
 
 def validate(

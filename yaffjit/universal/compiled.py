@@ -54,7 +54,6 @@ class Codec:
         reading[: len(known)] = [id(one) for one in known]
         reading[universal_made.LAYOUT] = layout
         reading[universal_made.ASCII_HEAD] = objects.ASCII_HEAD
-        reading[universal_made.UNCOUNTED] = not (layout and objects.COUNTS_ALL)
         # For ever: the functions know only where they are, and texts in `reading` are owned.
         _states.extend((writing, reading))
         self.kernels = universal_write.compile_write(), universal_read.compile_read()
