@@ -18,13 +18,13 @@ import pytest
 
 import yaffjit
 from yaffjit.jit import keys
+from yaffjit.jit.columns.paths import Paths
 from yaffjit.jit.constants import EnumType, MessageClassType
 from yaffjit.jit.getters import PathType
 from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.maps import MapPartType, MapType
 from yaffjit.jit.maps.type import MapIteratorType
 from yaffjit.jit.message_types import MessageTypeType
-from yaffjit.jit.columns.paths import Paths
 from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
 from yaffjit.jit.text.type import bytes_type, text_type
 from yaffjit.jit.types import OneofType, RecordsIteratorType, message_type

@@ -65,7 +65,7 @@ def test_results_and_refusals_whatever_was_compiled_before() -> None:
     program = "import json, test_jit_order; print(json.dumps(test_jit_order.outcomes({})))"
     first, second = (
         subprocess.Popen(
-            [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(TESTS)!r}); {program.format(before)}"],
+            [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(TESTS)!r}]; {program.format(before)}"],
             stdout=subprocess.PIPE,
             cwd=TESTS.parent,
         )

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from yaffjit.errors import SchemaError, near_names
+from yaffjit.introduce import load_jit, tell_numba
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -205,7 +206,7 @@ class MessageType:
     @functools.cached_property
     def _numba_type_(self) -> Any:
         """The numba type of this message type itself, in functions that make views."""
-        _load_jit()
+        load_jit()
         from yaffjit.jit import message_type_type
 
         return message_type_type(self.plan)
@@ -214,7 +215,7 @@ class MessageType:
     def records_type(self) -> Any:
         """The numba type of this message's records, for explicit signatures.
 
-        That of an index, of ``(data, offsets)``, of Arrow's binary columns without nulls, and of their slices.
+        That of an index, of ``(data, offsets)``, of Arrow's binary columns without nulls, and of slices.
         """
         from yaffjit.jit import records_type
 
@@ -362,37 +363,6 @@ class MessageType:
 
 def _type_again(schema: Schema, full_name: str) -> MessageType:
     return schema[full_name]
-
-
-def _load_jit() -> None:
-    """Import `yaffjit.jit`, perhaps while a function is being compiled that it has come to."""
-    if "yaffjit.jit" in sys.modules:
-        return
-    from numba.core.registry import cpu_target
-
-    import yaffjit.jit  # noqa: F401  (for what it registers)
-
-    # numba looks for new registrations only before it compiles.
-    cpu_target.typing_context.refresh()
-    cpu_target.target_context.refresh()
-
-
-def tell_numba() -> None:
-    """Have numba know message classes and enums by name in functions to which nothing of ours has come yet.
-
-    It loads numba. The package `yaffjit.jit` is imported when numba meets the first of them.
-    """
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
-    from numba.core.typing.typeof import typeof_impl
-
-    def typeof(value: Any, c: Any) -> Any:
-        _load_jit()  # registers its own in place of this
-        return typeof_impl.dispatch(type(value))(value, c)
-
-    if "yaffjit.jit" not in sys.modules:
-        for cls in (type(FileDescriptorProto), EnumTypeWrapper):
-            typeof_impl.register(cls)(typeof)
 
 
 def records(
