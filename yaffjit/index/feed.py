@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from yaffjit.build.unknown import UnknownFields
 from yaffjit.codec import transcode
 from yaffjit.codec.encode import encode, own_message
+from yaffjit.codec.tiers import BYTE_SECONDS
 from yaffjit.codec.transcode import encode_as, transcode_many
 from yaffjit.errors import DecodeError, EncodeError, VerifyError
 from yaffjit.index.ordered import Ordered
@@ -132,6 +133,8 @@ class Feed:
         self._position = 0
 
     def __enter__(self) -> Feed:
+        # Of a large file it's known at once that the kernel is worth its loading.
+        transcode.work.kernel((self.source.nbytes or 0) * BYTE_SECONDS)
         return self
 
     def __exit__(
