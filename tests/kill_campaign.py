@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import yaffjit as yj
+from yaffjit.index.manifest import read_manifest
 
 SOURCE = 'syntax = "proto3"; package k; message Row { int64 id = 1; string name = 2; }'
 # What a writer does to files, before and after each of which it may be killed.
 STEPS = ("open", "fsync", "replace", "link", "unlink", "mkdir", "pwrite", "ftruncate", "close", "rmdir")
-OPERATIONS = ("file", "build", "append", "adopt")
+OPERATIONS = ("file", "build", "append", "adopt", "keys")
+KEYS = ("id", "name")
 
 
 class Campaign:
@@ -42,8 +44,12 @@ class Campaign:
         self.file, self.directory, self.more = folder / "x.arrow", folder / "rows", folder / "more.arrow"
         self.next_id = 0
         self.killed = dict.fromkeys(OPERATIONS, 0)
-        yj.build_index(self.file, self.message_type, self._rows(self._ids(3)))
-        yj.build_index(self.directory, self.message_type, self._rows(self._ids(3)), part_rows=2)
+        yj.build_index(self.file, self.message_type, self._rows(self._ids(3)), key="name")
+        yj.build_index(self.directory, self.message_type, self._rows(self._ids(3)), part_rows=2, key="name")
+        # All that is compiled for it, is compiled here and not by each child.
+        yj.append_index(self.directory, self._rows(self._ids(1)))
+        yj.build_keys(self.directory, "id")
+        yj.append_index(self.directory, self._rows(self._ids(1)))
         self._seconds = {operation: self._usual_seconds(operation) for operation in OPERATIONS}
 
     def at_random(self, operation: str, rng: random.Random) -> None:
@@ -75,9 +81,12 @@ class Campaign:
         work()
         assert self._found() in outcomes[1:]
         parts = [part.path for part in yj.open_index(self.directory).parts]
+        entries = read_manifest(str(self.directory)).parts
+        tables = [f"{self.directory}/{entry.keys}" for entry in entries]
         found = sorted(str(path) for path in self.directory.iterdir())
-        assert found == sorted([f"{self.directory}/.lock", f"{self.directory}/manifest.json", *parts]), found
-        left = [path.name for path in self.folder.glob(".x.arrow.*")]
+        named = [f"{self.directory}/.lock", f"{self.directory}/manifest.json", *parts, *tables]
+        assert found == sorted(named), found
+        left = [path.name for path in (*self.folder.glob(".*"), *self.folder.glob("*.new.*"))]
         assert left == [], left
 
     def _ids(self, count: int) -> list[int]:
@@ -85,33 +94,39 @@ class Campaign:
         return list(range(self.next_id - count, self.next_id))
 
     def _rows(self, ids: list[int]) -> Iterator[dict[str, Any]]:
-        return ({"id": number, "name": "x" * 2000} for number in ids)
+        return ({"id": number, "name": f"{number:2000}"} for number in ids)
 
     def _prepared(self, operation: str) -> tuple[Callable[[], object], tuple[Any, ...]]:
         """What a writer does, and what may be found: as before, and as after."""
         before = self._found()
-        in_file, in_directory, in_more = before
+        in_file, in_directory, in_more, key = before
         ids = self._ids(5)
         if operation == "file":
-            work: Any = lambda: yj.build_index(self.file, self.message_type, self._rows(ids))  # noqa: E731
-            return work, (before, (ids, in_directory, in_more))
+            work: Any = lambda: yj.build_index(self.file, self.message_type, self._rows(ids), key="name")  # noqa: E731
+            return work, (before, (ids, in_directory, in_more, key))
         if operation == "build":
-            work = lambda: yj.build_index(self.directory, self.message_type, self._rows(ids), part_rows=2)  # noqa: E731
-            return work, (before, (in_file, ids, in_more))
+            options = {"part_rows": 2, "key": key}
+            work = lambda: yj.build_index(self.directory, self.message_type, self._rows(ids), **options)  # noqa: E731
+            return work, (before, (in_file, ids, in_more, key))
+        if operation == "keys":
+            other = KEYS[KEYS.index(key) - 1]
+            work = lambda: yj.build_keys(self.directory, other)  # noqa: E731
+            return work, (before, (in_file, in_directory, in_more, other))
         if operation == "append":
             work = lambda: yj.append_index(self.directory, self._rows(ids), part_rows=3)  # noqa: E731
-            return work, (before, (in_file, in_directory + ids, in_more))
+            return work, (before, (in_file, in_directory + ids, in_more, key))
         yj.build_index(self.more, self.message_type, self._rows(ids))
         work = lambda: yj.adopt_index(self.directory, self.more)  # noqa: E731
         # In the end its old name goes, when it is in the directory already.
         grown = in_directory + ids
-        return work, ((in_file, in_directory, ids), (in_file, grown, []), (in_file, grown, ids))
+        outcomes = ((in_directory, ids), (grown, []), (grown, ids))
+        return work, tuple((in_file, *outcome, key) for outcome in outcomes)
 
-    def _found(self) -> tuple[list[int], list[int], list[int]]:
-        """The messages of the file, the directory and the file to adopt."""
+    def _found(self) -> tuple[list[int], list[int], list[int], str]:
+        """The messages of the file, the directory and the file to adopt, and the directory's key."""
         paths = (self.file, self.directory, self.more)
-        found = [[view.id for view in yj.open_index(path)] if path.exists() else [] for path in paths]
-        return found[0], found[1], found[2]
+        found = [_ids_in(path) if path.exists() else [] for path in paths]
+        return found[0], found[1], found[2], yj.open_index_unchecked(self.directory).key or ""
 
     def _usual_seconds(self, operation: str) -> float:
         """How long a writer takes that isn't killed."""
@@ -134,6 +149,16 @@ class Campaign:
         self.more.unlink(missing_ok=True)
         self.killed[operation] += was_killed
         return was_killed
+
+
+def _ids_in(path: Path) -> list[int]:
+    """The messages of an index, each of which is found by its key if there are keys."""
+    index = yj.open_index(path)
+    ids = [view.id for view in index]
+    if index.key is not None:
+        keys = ids if index.key == "id" else [f"{number:2000}" for number in ids]
+        assert index.rows(keys).tolist() == list(range(len(ids)))
+    return ids
 
 
 def _run(work: Callable[[], object]) -> None:

@@ -147,6 +147,8 @@ class KeyTable:
                 if self.nbytes == 0:
                     raise IndexFileError(f"{path} is empty: it isn't a key table")
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except IndexFileError:
+                raise
             except OSError as error:
                 raise IndexFileError(f"{path} can't be opened: {error.strerror or error}") from error
         try:
