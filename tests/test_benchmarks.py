@@ -13,7 +13,19 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import access, banners, columns, compile, files, getters, items, native, report, universal
+from benchmarks import (
+    access,
+    banners,
+    build,
+    columns,
+    compile,
+    files,
+    getters,
+    items,
+    native,
+    report,
+    universal,
+)
 from benchmarks.timing import Bar, Race, check_equal, duration, run
 
 HAS_COMPILER = shutil.which("cc") is not None  # without one test_suite_runs tests the error
@@ -61,7 +73,7 @@ def test_unequal_results_stop_a_race() -> None:
 
 
 @pytest.mark.parametrize(
-    "suite", ["getters", "columns", "views", "repeated", "items", "calls", "access", "universal"]
+    "suite", ["getters", "columns", "views", "repeated", "items", "calls", "access", "build", "universal"]
 )
 def test_suite_runs(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -74,6 +86,7 @@ def test_suite_runs(
     monkeypatch.setattr(items, "TEXTS", 100)
     monkeypatch.setattr(items, "LOOKUPS", 100)
     monkeypatch.setattr(items, "MANY", 40)
+    monkeypatch.setattr(build, "QUICK_ROWS", 100)
     monkeypatch.setattr(access, "QUICK_NBYTES", 100_000)
     monkeypatch.setattr(access, "QUICK_VISITS", 100)
     monkeypatch.setattr(access, "DISTINCT", 100)
