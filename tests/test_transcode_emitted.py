@@ -22,6 +22,8 @@ from wire_checks import check_transcoding, check_uncarried, joined, outcomes
 from wire_messages import Maker, expected, varint
 
 import yaffjit as yj
+from benchmarks import transcode as benchmark
+from benchmarks.timing import check_equal
 from yaffjit.codec import stretches, tiers, transcode
 from yaffjit.codec.emitted import engine
 from yaffjit.codec.emitted.messages import MAX_DEPTH
@@ -283,6 +285,14 @@ def test_without_a_kernel_rows_are_left_to_python(monkeypatch: pytest.MonkeyPatc
     payloads = [b"", *LEFT.values(), b""]
     made = transcode_many(everything().plan, *joined(payloads), keep_errors=True, tier="emitted")
     assert outcomes(made) == [expected(everything(), payload, "flat") for payload in payloads]
+
+
+def test_the_race_compares_equal_bytes() -> None:
+    message_type, payloads = benchmark.trees(20)
+    for layout in benchmark.LAYOUTS:
+        check_equal(benchmark.race("trees", message_type, payloads, layout, benchmark.TREE_LIMITS))
+    compiled = benchmark.compile_seconds(message_type, "flat").contenders["emitted"]()
+    assert isinstance(compiled, engine.MachineCode)
 
 
 # --- when it's made ---
