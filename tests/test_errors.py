@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 
 from yaffjit import errors
-from yaffjit.errors import NumberError, NumberOverflowError, RowError, YaffjitError
+from yaffjit.errors import (
+    ElementError,
+    NumberError,
+    NumberOverflowError,
+    RowError,
+    ShortBufferError,
+    YaffjitError,
+)
 
 ARGUMENTS: dict[type[YaffjitError], tuple[Any, ...]] = {
     RowError: (7, 3),
+    ElementError: ("tags", 7, 3),
+    ShortBufferError: ("ads.Banner", 2),
     NumberError: ("{} isn't allowed", 5),
     NumberOverflowError: ("{} doesn't fit", 5),
 }

@@ -290,7 +290,11 @@ def test_compressed_batches_are_not_unpacked(
     for open_it in (yj.open_index, yj.open_index_unchecked):
         with pytest.raises(yj.IndexFileError) as caught:
             open_it(path)
-        assert str(caught.value) == f"{path}: batch 0 is compressed, so it can't be mapped"
+        assert str(caught.value) == (
+            f"{path} is compressed ({compression}), so it can't be read in place: "
+            f"yj.open_packed({str(path)!r}).batches() unpacks a batch at a time, and "
+            f"`yaffjit unpack {path} -o OUTPUT` or yj.unpack_index the whole"
+        )
     assert allocated() < BIG // 10
 
 
@@ -300,7 +304,9 @@ def test_compression_as_old_arrow_said_it(path: Path) -> None:
     rewritten(path, [(batch, metadata)], batch.schema, metadata_version=ipc.MetadataVersion.V4)
     with pytest.raises(yj.IndexFileError) as caught:
         yj.open_index(path)
-    assert str(caught.value) == f"{path}: batch 0 is compressed, so it can't be mapped"
+    assert str(caught.value) == (
+        f"{path}: its headers are damaged: its batches are compressed in a way of Arrow before 1.0"
+    )
 
 
 def test_compressed_dictionaries_are_not_unpacked(path: Path, request: pytest.FixtureRequest) -> None:
@@ -318,7 +324,7 @@ def test_compressed_dictionaries_are_not_unpacked(path: Path, request: pytest.Fi
 
 def test_headers_by_themselves(path: Path) -> None:
     data = path.read_bytes()
-    assert [header.compressed for header in batch_headers(memoryview(data))] == [False]
+    assert [header.compression for header in batch_headers(memoryview(data))] == [""]
     assert not has_dictionaries(memoryview(data))
     # Whatever bytes they are, it ends, and by ValueError if it fails.
     footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")

@@ -18,6 +18,7 @@ Work = Callable[[int, int], None]
 
 STRETCH_SECONDS = 0.01  # of one call of `run_timed`'s work, about
 ALONE_SECONDS = 0.001  # of work before threads are worth their start
+START_TRIES = 500  # a millisecond each, until a thread that was being started has begun
 GROWTH = 8  # how many times as many rows a stretch may have as those before
 
 CONTROL_GROUP = "/sys/fs/cgroup"
@@ -171,7 +172,7 @@ class _Run:
             raise
         finally:
             for worker in self._workers:
-                worker.join()
+                _join(worker)
         if self._first is not None:
             try:
                 raise self._first[1]
@@ -183,8 +184,12 @@ class _Run:
             worker = threading.Thread(target=self._worker, name=f"yaffjit-{len(self._workers)}")
             with self._lock:
                 self._running += 1
-            worker.start()
             self._workers.append(worker)
+            try:
+                worker.start()
+            except RuntimeError:  # the system has no room for it
+                self._workers.pop()
+                raise
 
     def _worker(self) -> None:
         while True:
@@ -209,6 +214,17 @@ class _Run:
             if not self._running:
                 self._ended.set()
                 self._woken.set()
+
+
+def _join(worker: threading.Thread) -> None:
+    """Wait for a thread, also for one whose start Ctrl-C interrupted, which is on its way."""
+    for _ in range(START_TRIES):
+        try:
+            worker.join()
+        except RuntimeError:  # it hasn't begun
+            time.sleep(0.001)
+        else:
+            return
 
 
 def cores() -> int:
