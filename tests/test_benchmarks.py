@@ -28,6 +28,8 @@ from benchmarks import (
 )
 from benchmarks.timing import Bar, Race, check_equal, duration, run
 
+pytestmark = pytest.mark.slow
+
 HAS_COMPILER = shutil.which("cc") is not None  # without one test_suite_runs tests the error
 SECONDS = {"ours": [1.0, 2.0, 6.0], "theirs": [2.0, 8.0, 3.0]}
 

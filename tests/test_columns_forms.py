@@ -19,6 +19,8 @@ from yaffjit.plan.columns import column_path, expand, presence_path
 from yaffjit.plan.model import MessagePlan
 from yaffjit.rows import Records
 
+pytestmark = pytest.mark.slow
+
 SCHEMAS = Path(__file__).parent / "schemas"
 
 

@@ -19,6 +19,8 @@ import yaffjit as yj
 from yaffjit.plan.columns import presence_path
 from yaffjit.plan.model import MessagePlan
 
+pytestmark = pytest.mark.slow
+
 SCHEMAS = Path(__file__).parent / "schemas"
 PATHS_OF_ALL = 32  # compiled once
 PATHS_OF_RANDOM = 10  # compiled for each schema

@@ -115,6 +115,7 @@ def check_golden(function: Feature, results: list[Any]) -> None:
         assert digest == known.get(name), results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "function"), features(*RANDOM))
 def test_random_messages(module: Any, function: Feature) -> None:
     message_type = SCHEMA[module.MESSAGE]

@@ -29,6 +29,8 @@ from yaffjit.index import batches, feed, flush, part, sources
 from yaffjit.index.ordered import Ordered
 from yaffjit.rows import Payloads as Transcoded
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = TESTS / "schemas" / "columns.proto"
 ROWS = 3000
 

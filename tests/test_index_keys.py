@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 import yaffjit as yj
 from yaffjit.index.key_table import KINDS
 
+pytestmark = pytest.mark.slow
+
 INTEGERS = [*KINDS[0], *KINDS[1]]
 FIELDS = "".join(f"optional {kind} {kind}_ = {number};" for number, kind in enumerate(INTEGERS, 10))
 SOURCE = f"""

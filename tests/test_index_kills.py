@@ -7,6 +7,8 @@ from pathlib import Path
 import kill_campaign
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SEED = 20_241
 KILLS = 16
 

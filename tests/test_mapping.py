@@ -16,6 +16,8 @@ import yaffjit as yj
 from yaffjit import pool
 from yaffjit.mapping import plain
 
+pytestmark = pytest.mark.slow
+
 Item = SCHEMA["features.Item"]
 Event = SCHEMA["features.Event"]
 Message = Item.message_class

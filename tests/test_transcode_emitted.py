@@ -31,6 +31,8 @@ from yaffjit.codec.transcode import LAYOUTS, transcode_many
 from yaffjit.codec.work import Work
 from yaffjit.demo import SCHEMA_FILE, banners
 
+pytestmark = pytest.mark.slow
+
 SCHEMAS = TESTS / "schemas"
 
 

@@ -17,6 +17,8 @@ from yaffjit import universal
 from yaffjit.universal import codec as public
 from yaffjit.universal import compiled, dumps, loads, validate
 
+pytestmark = pytest.mark.slow
+
 Pair = namedtuple("Pair", "x y")
 
 

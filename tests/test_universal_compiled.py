@@ -29,6 +29,8 @@ from yaffjit.universal.compiled import Codec
 from yaffjit.universal.plain_read import Reader
 from yaffjit.universal.plain_write import MAX_SUBSTITUTES, Writer
 
+pytestmark = pytest.mark.slow
+
 Default = Callable[[Any], Any] | None
 
 
