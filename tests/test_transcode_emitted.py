@@ -181,9 +181,7 @@ def test_nothing_outside_is_touched() -> None:
     folder = Path(__file__).parent
     paths = f"import sys; sys.path[:0] = {[str(folder.parent), str(folder)]!r}"
     quick = "from yaffjit.codec.emitted import engine; engine.SPEED_LEVEL = 0"
-    code = (
-        f"{paths}; {quick}; import wire_guard; wire_guard.MESSAGES = 1500; wire_guard.main('emitted', True)"
-    )
+    code = f"{paths}; {quick}; import wire_guard; wire_guard.MESSAGES = 600; wire_guard.main('emitted', True)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert " guarded arrays" in done.stdout
