@@ -548,3 +548,26 @@ def test_pickles_hold_the_bytes_of_their_rows_alone(row_type: yj.MessageType) ->
             data = pickle.dumps(part)
             assert [name for name in names if name.encode() in data] == [names[3], names[8]]
             assert [view.name for view in pickle.loads(data)] == [view.name for view in part]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+@pytest.mark.parametrize("layout", ["flat", "sparse"])
+def test_views_of_each_origin_read_bytes_above_127(
+    row_type: yj.MessageType, tmp_path: Path, origin: str, layout: str
+) -> None:
+    """pyarrow's buffers export signed bytes, which Python's readers mustn't see."""
+    message = {
+        "id": 2**64 - 1,
+        "name": "\u00fc" * 200,
+        "weights": [-0.5] * 200,
+        "names": {-1: "\u20ac"},
+        "child": {"child": {"id": 200}},
+    }
+    encoded = row_type.encode(message, layout)
+    recs = ORIGINS[origin](row_type, [encoded] * ROWS, tmp_path)
+    for row in (0, ROWS - 1):
+        view, expected = recs[row], row_type.view(encoded)
+        assert view == expected
+        assert view.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
+        assert [f.name for f, _ in view.ListFields()] == list(message)
+        assert view.child.child.id == 200 and view.names[-1] == "\u20ac" and view.name == message["name"]

@@ -144,4 +144,5 @@ def _valid(array: Any) -> Any:
 def _bytes(buffer: Any, copy: bool) -> Data:
     if buffer is None or not buffer.size:
         return b""
-    return buffer.to_pybytes() if copy else memoryview(buffer).toreadonly()
+    # pyarrow exports signed bytes.
+    return buffer.to_pybytes() if copy else memoryview(buffer).cast("B").toreadonly()
