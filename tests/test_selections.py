@@ -36,6 +36,13 @@ message Row {
   repeated double weights = 3;
   map<int32, string> names = 4;
   Row child = 5;
+  // Enough for a byte of presence bits above 127.
+  optional int32 f6 = 6;
+  optional int32 f7 = 7;
+  optional string f8 = 8;
+  optional int32 f9 = 9;
+  repeated string f10 = 10;
+  optional double f17 = 17;
 }
 """
 
@@ -562,11 +569,13 @@ def test_views_of_each_origin_read_bytes_above_127(
         "weights": [-0.5] * 200,
         "names": {-1: "\u20ac"},
         "child": {"child": {"id": 200}},
+        **{"f6": -1, "f7": 1, "f8": "x", "f9": -9, "f10": ["y", "z"], "f17": 0.5},
     }
     encoded = row_type.encode(message, layout)
     recs = ORIGINS[origin](row_type, [encoded] * ROWS, tmp_path)
     for row in (0, ROWS - 1):
         view, expected = recs[row], row_type.view(encoded)
+        assert memoryview(view._data_).format == "B"
         assert view == expected
         assert view.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
         assert [f.name for f, _ in view.ListFields()] == list(message)
