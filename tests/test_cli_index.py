@@ -242,6 +242,11 @@ def test_what_matches(index: Any, messages: list[Any], text: str, rows: Any) -> 
         ("title == 'x", 10, "the text that begins here has no closing '"),
         ("title == 'a\\qb'", 12, "'\\q' isn't an escape"),
         ("title == '\\U00110000'", 11, "'\\U00110000' isn't an escape"),
+        (
+            "title == '\\ud800'",
+            11,
+            "'\\ud800' is half of a surrogate pair, which isn't text: write the character itself",
+        ),
         ("attrs['k' == 3", 15, "the end of what is in brackets is expected before the end"),
         ("id == __import__('os')", 17, "'and' or the end is expected, not \"('os')\""),
         (

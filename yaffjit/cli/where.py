@@ -195,8 +195,12 @@ class _Reader:
     def unescaped(self, at: int, escape: str) -> str:
         if escape in _PLAIN_ESCAPES:
             return _PLAIN_ESCAPES[escape]
-        if len(escape) > 1 and int(escape[1:], 16) <= 0x10FFFF:
-            return chr(int(escape[1:], 16))
+        number = int(escape[1:], 16) if len(escape) > 1 else -1
+        if 0xD800 <= number <= 0xDFFF:
+            text = f"'\\{escape}' is half of a surrogate pair, which isn't text: write the character itself"
+            raise WhereError(at + 1, text)
+        if 0 <= number <= 0x10FFFF:
+            return chr(number)
         raise WhereError(at + 1, f"'\\{escape}' isn't an escape")
 
     def skip(self) -> int:
