@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba import njit
 from numba.core import cgutils, types
+from numba.core.callconv import RETCODE_USEREXC
 from numba.core.errors import NumbaTypeError
 from numba.core.imputils import RefType, iternext_impl, lower_builtin
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
@@ -272,11 +273,11 @@ def raise_jitted(
     was lowered for this one would meanwhile read what the error says isn't there.
     """
     call_jitted(context, builder, dispatcher, arg_types, args)
-    handler = getattr(builder, "_in_try_block", None)  # as numba's own rules leave, see its callconv
-    if handler is None:
-        builder.unreachable()
-    else:
+    handler = getattr(builder, "_in_try_block", None)
+    if handler is not None:
         builder.branch(handler["target"])
+    else:  # as numba's own rules do: out of the function
+        context.call_conv._return_errcode_raw(builder, RETCODE_USEREXC)
 
 
 @lower_builtin(operator.getitem, RecordsType, types.Integer)
