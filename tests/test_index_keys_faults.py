@@ -21,8 +21,9 @@ import yaffjit as yj
 from yaffjit.index import key_build, key_table
 from yaffjit.index.key_table import KeyTable, write_table
 from yaffjit.kernels import keys as kernels
+from yaffjit.kernels.hashing import MIX_1
 
-SOURCE = 'syntax = "proto3"; package k; message Row { uint64 id = 1; string name = 2; }'
+SOURCE = 'syntax = "proto3"; package k; message Row { uint64 id = 1; string name = 2; bytes raw = 3; }'
 ROWS = 40
 OPENERS: tuple[Callable[[Path], yj.Index], ...] = (
     lambda path: yj.open_index(path),
@@ -52,10 +53,11 @@ def rewritten(path: Path, change: Callable[[Any], Any], **head: Any) -> None:
     table = KeyTable(str(path))
     slots = np.array(table.slots)
     change(slots)
-    made = replace(table.head, **{"xxh3": key_table.slots_checksum(slots), **head})
+    texts = np.array(table.texts)
+    made = replace(table.head, **{"xxh3": key_table.content_checksum(slots, texts), **head})
     path.unlink()
     with open(path, "wb") as file:
-        write_table(str(path), file, made, slots)
+        write_table(str(path), file, made, slots, texts)
 
 
 def faults(path: Path, key: str) -> list[str]:
@@ -203,7 +205,7 @@ def test_bytes_that_were_changed(row_type: Any, tmp_path: Path) -> None:
     table.write_bytes(content)
     checked, batch, unchecked = faults(path, "id")
     assert checked == batch
-    assert checked.startswith(f"{table}: the checksum of its slots is ")
+    assert checked.startswith(f"{table}: the checksum of its content is ")
     assert unchecked == ""
 
 
@@ -242,7 +244,7 @@ def test_any_byte(row_type: Any, tmp_path: Path) -> None:
             "its description of the keys is damaged: ValueError('a value makes no sense')",
         ),
         ({"rows": 2**40}, "its description of the keys is damaged: ValueError('a value makes no sense')"),
-        ({"rows": ROWS * 9}, "is damaged: it has 68 slots, but a table of 360 rows has 604"),
+        ({"rows": ROWS * 9}, ", but a table of 360 rows has 11,584"),
         ({"seed": 2**64}, "its description of the keys is damaged: ValueError('a value makes no sense')"),
         ({"part": 5}, "its description of the keys is damaged: ValueError('a value makes no sense')"),
     ],
@@ -260,24 +262,24 @@ def test_heads_that_lie(change: dict[str, Any], fault: str, row_type: Any, tmp_p
     assert fault in faults(path, "id")[2]
 
 
-def test_equal_hashes(row_type: Any) -> None:
-    """Tables at the level of kernels, whose hashes are made equal by their seeds' being searched."""
-    values = np.array([5, 6, 7, 8, 9, 10], np.int64)
-    slots = np.full(16, -1, np.int64)
-    words = np.array([1, kernels.SIGNED, 6, slots.ctypes.data, 2, 3, 0, 6, 0, 0], np.int64)
-    part = words.ctypes.data + 8 * kernels.SET_WORDS
-    present = np.ones(6, np.bool_)
-    assert kernels.insert_integers(part, values, present, 0, kernels.ERROR) == (kernels.DONE, 6, 0)
-    found = np.empty(7, np.int64)
-    kernels.find_integers(words.ctypes.data, np.append(values, 11), found, 0, 7)
-    assert found.tolist() == [0, 1, 2, 3, 4, 5, -1]
+def test_equal_hashes(row_type: Any, tmp_path: Path) -> None:
+    """Texts that were made to have one hash, by eight bytes that make a product zero, whatever the seed."""
+    zero = (MIX_1 % 2**64).to_bytes(8, "little")
+    keys = [zero + number.to_bytes(8, "little") + b"the same for all" for number in range(1500)]
+    rows = [{"raw": key} for key in keys]
+    yj.build_index(tmp_path / "x.arrow", row_type, rows[:700], key="raw")
+    index = yj.open_index(tmp_path / "x.arrow")
+    tags = index._files.keys.tables[0].slots[::2] & kernels.TAG  # type: ignore[union-attr]
+    assert len(set(tags.tolist())) == 2  # theirs, and that of empty slots
+    assert index.rows(keys).tolist() == [*range(700), *[-1] * 800]
+    with pytest.raises(yj.IndexFileError, match=r"too many keys have one hash$"):
+        yj.build_index(tmp_path / "y.arrow", row_type, rows, key="raw")
 
 
 @pytest.mark.parametrize("key", ["id", "name"])
-def test_hashes_that_are_all_equal(
+def test_other_seeds_are_tried(
     key: str, row_type: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All in one bucket, and of texts with equal tags, by one bucket's number of all."""
     monkeypatch.setattr(key_build, "SEEDS", 3)
     calls = []
     real = kernels.insert_integers if key == "id" else kernels.insert_texts

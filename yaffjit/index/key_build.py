@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from yaffjit.errors import IndexFileError
 from yaffjit.index.atomic import replaced_file
-from yaffjit.index.key_field import NO_TEXT, KeyField
+from yaffjit.index.key_field import KeyField, texts_nbytes
 from yaffjit.index.key_spec import KeySpec
 from yaffjit.index.key_table import (
     BUCKET_WORDS,
     MOST_ROWS,
     TableHead,
     buckets_for,
-    slots_checksum,
+    content_checksum,
     write_table,
 )
 from yaffjit.index.keys import Keys, keys_of
@@ -50,15 +50,15 @@ def write_keys(
     """
     if earlier is not None and spec.duplicates == "error":
         _check_new(path, records, field, first_row, earlier)
-    head, slots = made_table(path, part, records, field, spec, first_row)
+    head, slots, texts = made_table(path, part, records, field, spec, first_row)
     with replaced_file(path) as file:
-        return write_table(path, file, head, slots)
+        return write_table(path, file, head, slots, texts)
 
 
 def made_table(
     path: str, part: Part, records: Records, field: KeyField, spec: KeySpec, first_row: int
-) -> tuple[TableHead, NDArray[np.int64]]:
-    """A part's table, in memory: 27 bytes a row."""
+) -> tuple[TableHead, NDArray[np.int64], NDArray[np.uint8]]:
+    """A part's table, in memory: 32 bytes a row, and its texts."""
     if part.rows >= MOST_ROWS:
         raise IndexFileError(
             f"{path} can't be written: {part.path} has {part.rows:,} rows, but keys are for less than "
@@ -73,11 +73,12 @@ def made_table(
     row = None
     for seed in range(first_seed, first_seed + SEEDS):
         slots.fill(-1)
-        row = _filled(slots, seed % 2**63, part, records, field, spec, first_row)
+        filling = _Filling(slots, seed % 2**63, part.rows, field, spec)
+        row = filling.add(records, first_row)
         if row is None:
-            keys = int(np.count_nonzero(slots[1::2] != -1))
-            head = TableHead(spec, field.kind, seed % 2**63, checksum, part.rows, keys, slots_checksum(slots))
-            return head, slots
+            texts = filling.texts
+            checksums = checksum, part.rows, filling.keys, content_checksum(slots, texts)
+            return TableHead(spec, field.kind, seed % 2**63, *checksums), slots, texts
     assert row is not None
     raise IndexFileError(
         f"{path} can't be written: no place is left for the key of row {first_row + row:,}, "
@@ -85,33 +86,58 @@ def made_table(
     )
 
 
-def _filled(
-    slots: NDArray[np.int64],
-    seed: int,
-    part: Part,
-    records: Records,
-    field: KeyField,
-    spec: KeySpec,
-    first_row: int,
-) -> int | None:
-    """Put all keys into a table; a row that found no place, or None."""
-    from yaffjit.kernels.keys import CROWDED, REPEATED, insert_integers, insert_texts
+class _Filling:
+    """A table that keys are put into.
 
-    insert: Callable[..., tuple[int, int, int]] = insert_texts if field.is_text else insert_integers
-    words = np.array(
-        [slots.ctypes.data, len(slots) // BUCKET_WORDS, seed, 0, part.rows, part.address(), part.nbytes],
-        np.int64,
-    )
-    for begin in range(0, part.rows, _STRETCH):
-        values, present = field.read(records[begin : begin + _STRETCH])
-        if field.is_text:
-            values = np.where(values == NO_TEXT, 0, values - part.address())
-        ended, row, again = insert(words.ctypes.data, values, present, begin, spec.rule)
-        if ended == REPEATED:
-            raise _repeated(field, field.text_of(records, again), first_row + row, first_row + again)
-        if ended == CROWDED:
-            return row
-    return None
+    Attributes:
+        keys: how many it has.
+    """
+
+    def __init__(
+        self, slots: NDArray[np.int64], seed: int, rows: int, field: KeyField, spec: KeySpec
+    ) -> None:
+        self._field = field
+        self._spec = spec
+        self._texts = np.empty(0, np.uint8)
+        self.keys = 0
+        # As a part of a set has them.
+        self._words = np.array([slots.ctypes.data, len(slots) // BUCKET_WORDS, seed, 0, rows, 0, 0], np.int64)
+
+    @property
+    def texts(self) -> NDArray[np.uint8]:
+        """Those of all keys."""
+        return self._texts[: self._words[-1]]
+
+    def add(self, records: Records, first_row: int) -> int | None:
+        """Put the keys of all records in; a row that found no place, or None.
+
+        Raises:
+            IndexFileError: a key comes again; names its rows, counted from ``first_row``.
+        """
+        from yaffjit.kernels.keys import CROWDED, REPEATED, insert_integers, insert_texts
+
+        insert: Callable[..., tuple[int, int, int]] = insert_texts if self._field.is_text else insert_integers
+        for begin in range(0, len(records), _STRETCH):
+            values, present = self._field.read(records[begin : begin + _STRETCH])
+            if self._field.is_text:
+                self._make_room(values[present])
+            ended, row, again = insert(self._words.ctypes.data, values, present, begin, self._spec.rule)
+            if ended == REPEATED:
+                key = self._field.text_of(records, again)
+                raise _repeated(self._field, key, first_row + row, first_row + again)
+            if ended == CROWDED:
+                return row
+            self.keys += row
+        return None
+
+    def _make_room(self, addresses: NDArray[np.int64]) -> None:
+        """Have the texts at some addresses fit behind those that are there."""
+        needed = int(self._words[-1]) + texts_nbytes(addresses)
+        if needed > len(self._texts):
+            grown = np.empty(max(needed, len(self._texts) * 3 // 2), np.uint8)
+            grown[: self._words[-1]] = self.texts
+            self._texts = grown
+        self._words[-2] = self._texts.ctypes.data
 
 
 def _check_new(path: str, records: Records, field: KeyField, first_row: int, earlier: Keys) -> None:

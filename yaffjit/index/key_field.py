@@ -14,7 +14,6 @@ from yaffjit.plan.paths import parse_path
 from yaffjit.pool import run_stretches
 from yaffjit.rows import Records
 
-NO_TEXT = 0  # the address of one that isn't stored
 _STRETCH = 1 << 16
 
 
@@ -52,7 +51,8 @@ class KeyField:
         return self.kind in TEXT_KINDS
 
     def read(self, records: Records) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Keys of rows, and which rows have one; a key of text is the address where it stands, or `NO_TEXT`.
+        """Keys of rows, and which rows have one; a key of text is the address where it stands, 0
+        for the empty one that isn't stored.
 
         Integers of 64 bits without a sign are int64 of the same bits.
         """
@@ -90,3 +90,24 @@ class KeyField:
 
         run_stretches(work, len(records), _STRETCH)
         return addresses
+
+
+def texts_at(addresses: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """A copy of texts where `KeyField.read` found them, and the offsets of each in it."""
+    from yaffjit.kernels.keys import copy_texts, text_lengths
+
+    offsets = np.zeros(len(addresses) + 1, np.int64)
+    text_lengths(addresses, offsets)
+    np.cumsum(offsets, out=offsets)
+    data = np.empty(int(offsets[-1]), np.uint8)
+    copy_texts(addresses, offsets, data)
+    return data, offsets
+
+
+def texts_nbytes(addresses: NDArray[np.int64]) -> int:
+    """Bytes of texts where `KeyField.read` found them, with 4 for the length of each."""
+    from yaffjit.kernels.keys import text_lengths
+
+    offsets = np.zeros(len(addresses) + 1, np.int64)
+    text_lengths(addresses, offsets)
+    return int(offsets.sum()) + 4 * len(addresses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yaffjit.errors import IndexFileError
-from yaffjit.index.key_field import KeyField
+from yaffjit.index.key_field import KeyField, texts_at
 from yaffjit.index.key_queries import Integers, Texts, key_arrays, shown_key
 from yaffjit.index.key_spec import KeySpec
 from yaffjit.index.key_table import BUCKET_WORDS, KeyTable
@@ -117,9 +118,6 @@ class Keys:
         """Raises IndexFileError if a file was cut or grew since it was mapped."""
         for table in self.tables:
             table.check_size()
-        if self.kind in ("string", "bytes"):
-            for part in self._parts:
-                part.check_size()
 
     def check_contents(self) -> None:
         """Check the tables' checksums and that their rows are in range, once. Raises IndexFileError."""
@@ -195,26 +193,16 @@ def _same(field: KeyField, values: NDArray[np.int64], records: Records) -> NDArr
 
 
 def _text_list(addresses: NDArray[np.int64]) -> list[bytes]:
-    texts = texts_at(addresses)
-    data = texts.data.tobytes()
-    return [data[begin:end] for begin, end in zip(texts.offsets[:-1], texts.offsets[1:], strict=True)]
+    data, offsets = texts_at(addresses)
+    raw = data.tobytes()
+    return [raw[begin:end] for begin, end in itertools.pairwise(offsets)]
 
 
 def keys_of(field: KeyField, values: NDArray[np.int64]) -> Integers | Texts:
     """What `KeyField.read` gave, as keys to look up."""
-    return texts_at(values) if field.is_text else Integers(np.ascontiguousarray(values), None)
-
-
-def texts_at(addresses: NDArray[np.int64]) -> Texts:
-    """A copy of texts that stand somewhere; none where that is 0."""
-    from yaffjit.kernels.keys import copy_texts, text_lengths
-
-    offsets = np.zeros(len(addresses) + 1, np.int64)
-    text_lengths(addresses, offsets)
-    np.cumsum(offsets, out=offsets)
-    data = np.empty(int(offsets[-1]), np.uint8)
-    copy_texts(addresses, offsets, data)
-    return Texts(data, offsets, None)
+    if field.is_text:
+        return Texts(*texts_at(values), None)
+    return Integers(np.ascontiguousarray(values), None)
 
 
 def part_words(table: KeyTable, part: Part, first_row: int) -> list[int]:
@@ -223,7 +211,7 @@ def part_words(table: KeyTable, part: Part, first_row: int) -> list[int]:
     slots = table.slots
     return [
         *(int(slots.ctypes.data), len(slots) // BUCKET_WORDS, head.seed),
-        *(first_row, part.rows, part.address(), part.nbytes),
+        *(first_row, part.rows, int(table.texts.ctypes.data), len(table.texts)),
     ]
 
 

@@ -273,15 +273,22 @@ class Part:
 
     @contextlib.contextmanager
     def unadvised(self) -> Iterator[None]:
-        """Keeps the kernel and pyarrow from loading what lies around that which is read."""
-        if not hasattr(self._map, "madvise"):
+        """`unadvised` of this file."""
+        with unadvised(self._map):
             yield
-            return
-        self._map.madvise(mmap.MADV_RANDOM)
-        try:
-            yield
-        finally:
-            self._map.madvise(mmap.MADV_NORMAL)
+
+
+@contextlib.contextmanager
+def unadvised(mapped: mmap.mmap) -> Iterator[None]:
+    """Keeps the kernel and pyarrow from loading what lies around that which is read of a mapped file."""
+    if not hasattr(mapped, "madvise"):
+        yield
+        return
+    mapped.madvise(mmap.MADV_RANDOM)
+    try:
+        yield
+    finally:
+        mapped.madvise(mmap.MADV_NORMAL)
 
 
 def _mapped(path: str, expected: int | None, opened: BinaryIO) -> mmap.mmap:

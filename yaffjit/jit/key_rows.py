@@ -133,8 +133,6 @@ def _rows(records, keys):  # type: ignore[no-untyped-def]
         )
         raise refusal(CompileAttributeError, text)
     given = types.unliteral(keys) if isinstance(keys, types.Literal) else keys
-    if isinstance(given, types.Optional):
-        given = given.type
     if isinstance(given, types.Array) and given.ndim == 1 and isinstance(given.dtype, types.Integer):
         return _of_array(given.dtype.signed)
     if given is uint64_exact or isinstance(given, types.Integer):

@@ -1,14 +1,14 @@
 """Tables from keys to rows: open addressing, made once, read in place.
 
 A table is of buckets, four slots each, a line of the cache. A slot is two int64. Of integers: the key and its
-row. Of text: 32 bits of its hash below its row, and where the text stands in the file of its message, a u32
-of its bytes before them (`NO_BYTES` for an empty text that isn't stored). A slot whose second word is `EMPTY`
-has no key. A bucket's slots are filled in order. A key is in the first bucket that had room from
-``scaled(hash, buckets)`` on, within `PROBES` buckets, or nowhere.
+row. Of text: 32 bits of its hash below its row, and where the text stands among the table's texts: a u32, how
+many bytes it has, and these. A slot whose second word is `EMPTY` has no key. A bucket's slots
+are filled in order. A key is in the first bucket that had room from ``scaled(hash, buckets)`` on, within
+`PROBES` buckets, or nowhere.
 
 Look-ups go through a set of tables, each of one part, in an array of int64: `SET_WORDS` and `PART_WORDS` say
-what stands where. What a table holds is never trusted: a row that its part hasn't, a text outside of its
-file, a search without an end are all found, whatever else is wrong.
+what stands where. What a table holds is never trusted: a row that its part hasn't, a text outside of the
+texts, a search without an end are all found, whatever else is wrong.
 """
 
 from __future__ import annotations
@@ -17,14 +17,21 @@ import numpy as np
 
 from yaffjit.kernels.cached import cached, inner
 from yaffjit.kernels.hashing import hash_bytes, hash_integer, same_bytes, scaled
-from yaffjit.kernels.memory import data_address, load_i64, load_u8, load_u32, store_i64
+from yaffjit.kernels.memory import (
+    data_address,
+    load_i64,
+    load_u8,
+    load_u32,
+    store_i64,
+    store_u8,
+    store_u32,
+)
 from yaffjit.kernels.prefetch import prefetch
 
 SLOT_NBYTES = 16
 SLOTS = 4  # of a bucket
 BUCKET_NBYTES = SLOT_NBYTES * SLOTS
 EMPTY = -1
-NO_BYTES = 0
 PROBES = 256
 # Keys between the one whose bucket is fetched and the one that is looked for meanwhile; a power of two.
 # Measured: 1.8 times a gather instead of 2.4, where the keys of a block were fetched before their search.
@@ -42,9 +49,9 @@ KIND_AT = 8
 ROWS_AT = 16
 SIGNED, UNSIGNED, TEXT = 0, 1, 2
 # A part: the address and number of its buckets, its hashes' seed, its first row and number of rows, and the
-# address and bytes of the file that texts lie in.
+# address and bytes of its texts.
 PART_WORDS = 7
-BUCKETS_AT, SEED_AT, FIRST_AT, COUNT_AT, FILE_AT, NBYTES_AT = 8, 16, 24, 32, 40, 48
+BUCKETS_AT, SEED_AT, FIRST_AT, COUNT_AT, TEXTS_AT, NBYTES_AT = 8, 16, 24, 32, 40, 48
 
 # What becomes of a key that comes again.
 ERROR, FIRST, LAST = 0, 1, 2
@@ -52,22 +59,20 @@ ERROR, FIRST, LAST = 0, 1, 2
 DONE, REPEATED, CROWDED = 0, 1, 2
 
 
-def _is_text_at(file, nbytes, position, text, length):  # type: ignore[no-untyped-def]
-    """1 if a file has a text at a position, 0 if another one, -1 if none can be there.
+def _is_text_at(texts, nbytes, position, text, length):  # type: ignore[no-untyped-def]
+    """1 if a text stands at a position among texts, 0 if another one, -1 if none can be there.
 
-    Requires: the file and the text can be read.
+    Requires: the texts and the text can be read.
     Source: whoever made the set.
     """
-    if position == NO_BYTES:
-        return 1 if length == 0 else 0
     if position < 0 or position > nbytes - 4:
         return -1
-    found = load_u32(file + position)
+    found = load_u32(texts + position)
     if found > nbytes - 4 - position:
         return -1
     if found != length:
         return 0
-    return 1 if same_bytes(file + position + 4, text, length) else 0
+    return 1 if same_bytes(texts + position + 4, text, length) else 0
 
 
 is_text_at = inner(_is_text_at)
@@ -115,7 +120,7 @@ def _search_text(part, bucket, tag, text, length):  # type: ignore[no-untyped-de
     """
     buckets = load_i64(part)
     end = buckets + BUCKET_NBYTES * load_i64(part + BUCKETS_AT)
-    file, nbytes = load_i64(part + FILE_AT), load_i64(part + NBYTES_AT)
+    texts, nbytes = load_i64(part + TEXTS_AT), load_i64(part + NBYTES_AT)
     for _ in range(PROBES):
         for slot in range(bucket, bucket + BUCKET_NBYTES, SLOT_NBYTES):
             position = load_i64(slot + 8)
@@ -123,7 +128,7 @@ def _search_text(part, bucket, tag, text, length):  # type: ignore[no-untyped-de
                 return ABSENT
             word = load_i64(slot)
             if word & TAG == tag:
-                same = is_text_at(file, nbytes, position, text, length)
+                same = is_text_at(texts, nbytes, position, text, length)
                 if same < 0:
                     return DAMAGED
                 if same == 1:
@@ -198,8 +203,6 @@ def _find_integers(tables, keys, rows, begin, end):  # type: ignore[no-untyped-d
     Source: `yaffjit.index.keys`.
     """
     places = np.empty(AHEAD, np.int64)
-    for i in range(begin, end):
-        rows[i] = ABSENT
     for number in range(load_i64(tables)):
         part = part_at(tables, number)
         buckets, count, seed = load_i64(part), load_i64(part + BUCKETS_AT), load_i64(part + SEED_AT)
@@ -212,8 +215,20 @@ def _find_integers(tables, keys, rows, begin, end):  # type: ignore[no-untyped-d
                 place = buckets + BUCKET_NBYTES * scaled(hash_integer(keys[coming], seed), count)
                 places[coming & (AHEAD - 1)] = place
                 prefetch(place)
-            if i >= begin and rows[i] == ABSENT:
-                row = search_integer(buckets, after, bucket, of_part, keys[i])
+            if i >= begin and (number == 0 or rows[i] == ABSENT):
+                key = keys[i]
+                key_0, row_0 = load_i64(bucket), load_i64(bucket + 8)
+                key_1, row_1 = load_i64(bucket + 16), load_i64(bucket + 24)
+                key_2, row_2 = load_i64(bucket + 32), load_i64(bucket + 40)
+                key_3, row_3 = load_i64(bucket + 48), load_i64(bucket + 56)
+                row = row_3 if key_3 == key else ABSENT
+                row = row_2 if key_2 == key else row
+                row = row_1 if key_1 == key else row
+                row = row_0 if key_0 == key else row
+                if row == ABSENT and row_3 != EMPTY:
+                    row = search_integer(buckets, after, bucket, of_part, key)
+                elif row >= of_part:
+                    row = DAMAGED
                 rows[i] = first + row if row >= 0 else (ABSENT if row == ABSENT else DAMAGED - number)
 
 
@@ -231,29 +246,26 @@ def _find_texts(tables, data, offsets, rows, begin, end):  # type: ignore[no-unt
     tags = np.empty(2 * AHEAD, np.int64)
     slots = np.empty(2 * AHEAD, np.int64)
     address = data_address(data)
-    for i in range(begin, end):
-        rows[i] = ABSENT
     for number in range(load_i64(tables)):
         part = part_at(tables, number)
         buckets, count, seed = load_i64(part), load_i64(part + BUCKETS_AT), load_i64(part + SEED_AT)
-        file, nbytes = load_i64(part + FILE_AT), load_i64(part + NBYTES_AT)
+        texts, nbytes = load_i64(part + TEXTS_AT), load_i64(part + NBYTES_AT)
         first, of_part = load_i64(part + FIRST_AT), load_i64(part + COUNT_AT)
         for coming in range(begin, end + 2 * AHEAD):
             likely, i = coming - AHEAD, coming - 2 * AHEAD
-            if i >= begin and rows[i] == ABSENT:
+            if i >= begin and (number == 0 or rows[i] == ABSENT):
                 at = offsets[i]
                 turn = i & (2 * AHEAD - 1)
                 text, length = address + at, offsets[i + 1] - at
                 slot = slots[turn]
                 row = ABSENT
-                if slot != 0 and is_text_at(file, nbytes, load_i64(slot + 8), text, length) == 1:
+                if slot != 0 and is_text_at(texts, nbytes, load_i64(slot + 8), text, length) == 1:
                     row = load_i64(slot) >> ROW_SHIFT
                     if not 0 <= row < of_part:
                         row = DAMAGED
                 else:
                     row = search_text(part, places[turn], tags[turn], text, length)
-                if row != ABSENT:
-                    rows[i] = first + row if row >= 0 else DAMAGED - number
+                rows[i] = first + row if row >= 0 else (ABSENT if row == ABSENT else DAMAGED - number)
             if begin <= likely < end:
                 turn = likely & (2 * AHEAD - 1)
                 bucket, tag = places[turn], tags[turn]
@@ -265,7 +277,7 @@ def _find_texts(tables, data, offsets, rows, begin, end):  # type: ignore[no-unt
                 slot = bucket if tag_0 == tag else slot
                 slots[turn] = slot
                 if slot != 0:
-                    text = file + load_i64(slot + 8)
+                    text = texts + load_i64(slot + 8)
                     prefetch(text)
                     prefetch(text + offsets[likely + 1] - offsets[likely] + 3)
             if coming < end:
@@ -330,48 +342,60 @@ def _insert_integers(part, keys, present, first, rule):  # type: ignore[no-untyp
 insert_integers = cached(_insert_integers, nogil=True)
 
 
-def _hash_at(file, position, seed):  # type: ignore[no-untyped-def]
-    """The hash of the text at a position of a file."""
-    if position == NO_BYTES:
-        return hash_bytes(file, 0, seed)
-    return hash_bytes(file + position + 4, load_u32(file + position), seed)
+def _copy_bytes(source, target, nbytes):  # type: ignore[no-untyped-def]
+    """Copies bytes from one address to another.
+
+    Requires: they can be read and written, and don't overlap.
+    Source: who calls it.
+    """
+    for i in range(nbytes):
+        store_u8(target + i, load_u8(source + i))
+
+
+copy_bytes = inner(_copy_bytes)
+
+
+def _hash_at(address, seed):  # type: ignore[no-untyped-def]
+    """The hash of the text at an address, of the empty one at 0."""
+    return hash_bytes(address + 4, load_u32(address) if address != 0 else 0, seed)
 
 
 hash_at = inner(_hash_at)
 
 
-def _insert_texts(part, positions, present, first, rule):  # type: ignore[no-untyped-def]
-    """As `_insert_integers`, of texts.
+def _insert_texts(part, addresses, present, first, rule):  # type: ignore[no-untyped-def]
+    """As `_insert_integers`, of texts. The part's words say the bytes of its texts, before and after.
 
     Args:
-        positions: int64, where the texts of rows that have one stand in the file, or `NO_BYTES`.
+        addresses: int64, where the texts of rows that have one stand, a u32 of their bytes before them; 0 for
+            the empty text.
 
-    Requires: also that a u32 and so many bytes stand at each of the positions.
+    Requires: also that they can be read, and that all of them can be written behind the table's texts.
     Source: as there.
     """
     buckets, count, seed = load_i64(part), load_i64(part + BUCKETS_AT), load_i64(part + SEED_AT)
-    file, nbytes = load_i64(part + FILE_AT), load_i64(part + NBYTES_AT)
+    texts, nbytes = load_i64(part + TEXTS_AT), load_i64(part + NBYTES_AT)
     end = buckets + BUCKET_NBYTES * count
     hashes = np.empty(AHEAD, np.int64)
     added = 0
-    for coming in range(len(positions) + AHEAD):
+    for coming in range(len(addresses) + AHEAD):
         i = coming - AHEAD
         hashed = hashes[coming & (AHEAD - 1)]
-        if coming < len(positions) and present[coming]:
-            made = hash_at(file, positions[coming], seed)
+        if coming < len(addresses) and present[coming]:
+            made = hash_at(addresses[coming], seed)
             hashes[coming & (AHEAD - 1)] = made
             prefetch(buckets + BUCKET_NBYTES * scaled(made, count))
         if i < 0 or not present[i]:
             continue
         row = first + i
-        text = file + positions[i] + 4
-        length = load_u32(text - 4) if positions[i] != NO_BYTES else 0
+        text = addresses[i] + 4
+        length = load_u32(addresses[i]) if addresses[i] != 0 else 0
         slot = buckets + BUCKET_NBYTES * scaled(hashed, count)
         tag = hashed & TAG
         found = load_i64(slot + 8)
         probes = 1
         while found != EMPTY:
-            if load_i64(slot) & TAG == tag and is_text_at(file, nbytes, found, text, length) == 1:
+            if load_i64(slot) & TAG == tag and is_text_at(texts, nbytes, found, text, length) == 1:
                 break
             slot += SLOT_NBYTES
             if slot == end:
@@ -384,9 +408,13 @@ def _insert_texts(part, positions, present, first, rule):  # type: ignore[no-unt
             return REPEATED, load_i64(slot) >> ROW_SHIFT, row
         if found == EMPTY:
             added += 1
+            store_i64(slot + 8, nbytes)
+            store_u32(texts + nbytes, length)
+            copy_bytes(text, texts + nbytes + 4, length)
+            nbytes += 4 + length
         if found == EMPTY or rule == LAST:
             store_i64(slot, row << ROW_SHIFT | tag)
-            store_i64(slot + 8, positions[i])
+    store_i64(part + NBYTES_AT, nbytes)
     return DONE, added, 0
 
 
@@ -433,9 +461,9 @@ def _copy_texts(addresses, offsets, data):  # type: ignore[no-untyped-def]
     Requires: also the lengths that `_text_lengths` gave, summed up.
     Source: as there.
     """
+    target = data_address(data)
     for i in range(len(addresses)):
-        for at in range(offsets[i], offsets[i + 1]):
-            data[at] = load_u8(addresses[i] + 4 + at - offsets[i])
+        copy_bytes(addresses[i] + 4, target + offsets[i], offsets[i + 1] - offsets[i])
 
 
 copy_texts = cached(_copy_texts, nogil=True)
