@@ -24,6 +24,7 @@ from benchmarks import (
     files,
     getters,
     items,
+    keys,
     mapping,
     repeated,
     report,
@@ -47,6 +48,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "files": files.races,
     "access": access.races,
     "build": build.races,
+    "keys": keys.races,
     "universal": universal.races,
     "transcode": transcode.races,
 }
