@@ -561,8 +561,8 @@ def test_payloads_that_make_no_sense(plan: Any, payloads: Any, error: Any, sente
 def test_other_representations_are_refused(plan: Any) -> None:
     for make in (records, records_unchecked):
         with pytest.raises(ValueError) as caught:
-            make(plan, [], representation="protobuf")
-        assert str(caught.value) == "representation 'protobuf' isn't supported; supported: 'yaff'"
+            make(plan, [], representation="wire")
+        assert str(caught.value) == "representation 'wire' isn't supported; supported: 'yaff', 'protobuf'"
 
 
 def test_messages_are_verified(plan: Any, payloads: list[bytes]) -> None:

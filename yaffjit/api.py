@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from yaffjit.errors import SchemaError, near_names
+from yaffjit.forks import renew_properties
 from yaffjit.introduce import load_jit, tell_numba
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def load_schema(source: Any, include: Sequence[PathLike] = (), slice: str | None
     return Schema(Plan(load(source, include, slice)))
 
 
+@renew_properties
 class Schema:
     """A loaded schema: ``schema["ads.Banner"]`` is a `MessageType`."""
 
@@ -166,6 +168,7 @@ def _is_pythons_own(enum_name: str, label: str) -> bool:
     return label == "mro" or (label.startswith("_") and (label.endswith("_") or f"_{enum_name}__" in label))
 
 
+@renew_properties
 class MessageType:
     """One message type of a schema: encodes, decodes, verifies, makes views and jitted getters."""
 
@@ -310,7 +313,7 @@ class MessageType:
 
         Args:
             messages: protobuf messages, as whatever `records` takes: a list of bytes, ``(data, offsets)``, an
-                Arrow column; for ``representation="protobuf"`` records.
+                Arrow column, or records of protobuf bytes; for ``representation="protobuf"`` records of YaFF.
             layout: how YaFF messages of the dynamic layout are written: "flat"; "sparse"; "auto": sparse
                 where that saves more than 10% of the message; "smallest": sparse where that is smaller.
             representation: what comes out: "yaff" or "protobuf".
@@ -368,7 +371,10 @@ def _type_again(schema: Schema, full_name: str) -> MessageType:
 def records(
     message_type: MessageType, payloads: Any, representation: str = "yaff", copy: bool = False
 ) -> Records:
-    """Messages that are already encoded, as records: verified, and read in place.
+    """Messages that are already encoded, as records that are read in place.
+
+    Those of YaFF are verified first; protobuf bytes are checked whenever they are read, as far as they are,
+    and all of them by ``recs.verify()``.
 
     Args:
         message_type: their type.
@@ -378,8 +384,8 @@ def records(
             an Arrow array of binary, large_binary, binary_view or fixed_size_binary, also chunked, sliced,
             dictionary-encoded, with nulls, of pyarrow or of any library with the Arrow PyCapsule interface;
             a numpy array of V bytes, or of S bytes of which none ends in a zero.
-        representation: how the messages are encoded: "yaff".
-        copy: copy what could change first, because what was verified mustn't change.
+        representation: how the messages are encoded: "yaff" or "protobuf".
+        copy: copy what could change first, because what was verified, or is read twice, mustn't change.
 
     Raises:
         VerifyError: names the row, field path, position and the two numbers compared.

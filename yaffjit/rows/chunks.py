@@ -239,6 +239,15 @@ class Chunks:
         chunk, offsets, within = self._find(row)
         return chunk.data, chunk.base + offsets[within], chunk.base + offsets[within + 1]
 
+    def spans(self, start: int, count: int) -> Iterator[tuple[Data, int, int]]:
+        """`span` of each row."""
+        for number, first, last in self._within(start, count):
+            chunk, offsets = self.chunks[number], self._offsets[number]
+            data, base, begin = chunk.data, chunk.base, offsets[first]
+            for end in offsets[first + 1 : last + 1]:
+                yield data, base + begin, base + end
+                begin = end
+
     def valid(self, start: int, count: int) -> npt.NDArray[np.bool_]:
         """Which rows aren't null."""
         parts = [self.chunks[number].valid(first, last) for number, first, last in self._within(start, count)]

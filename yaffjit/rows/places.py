@@ -125,6 +125,18 @@ class Places:
             return zip(self.memory.data[start : start + count], itertools.repeat(0), strict=False)
         return map(self.start, range(start, start + count))
 
+    def span(self, row: int) -> tuple[Data, int, int] | None:
+        """The data that a message lies in, and where it starts and ends there; None of a null row."""
+        nbytes = self._addresses[row, 1]
+        if not nbytes and self._addresses[row, 0]:  # which may be the end of a buffer
+            return b"", 0, 0
+        found = self.start(row)
+        return None if found is None else (*found, found[1] + nbytes)
+
+    def spans(self, start: int, count: int) -> Iterator[tuple[Data, int, int] | None]:
+        """`span` of each row."""
+        return map(self.span, range(start, start + count))
+
     def valid(self, start: int, count: int) -> npt.NDArray[np.bool_]:
         """Which rows aren't null."""
         found: npt.NDArray[np.bool_] = self.table[start : start + count, 0] != 0

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import operator
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from yaffjit.errors import RowError, VerifyError
+from yaffjit.errors import RowError
 from yaffjit.plan.model import MessagePlan
 from yaffjit.rows.chunks import PAGE_ROWS, Chunks
 from yaffjit.rows.joined import joined, settled
 from yaffjit.rows.payloads import stored
 from yaffjit.rows.places import Places
+from yaffjit.rows.readers import REPRESENTATIONS, reader
 from yaffjit.rows.select import selected, taken
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
     from yaffjit.view import View
-    from yaffjit.view.buffers import Data
 
-REPRESENTATIONS = ("yaff",)
-
-_read_u32 = struct.Struct("<I").unpack_from
 _WHOLE = ": rows are looked up in a whole index, as in index.take(index.rows(keys))"
 
 
 def records(
-    mp: MessagePlan, payloads: Any, representation: str = "yaff", copy: bool = False, verify: bool = True
+    mp: MessagePlan,
+    payloads: Any,
+    representation: str = "yaff",
+    copy: bool = False,
+    verify: bool | None = None,
 ) -> Records:
     """Messages that are already encoded, as records; nothing is copied.
 
@@ -42,10 +42,11 @@ def records(
             an Arrow array of binary, large_binary, binary_view or fixed_size_binary, also chunked, sliced,
             dictionary-encoded, with nulls, of pyarrow or of any library with the Arrow PyCapsule interface;
             a numpy array of V bytes, or of S bytes of which none ends in a zero.
-        representation: how the messages are encoded: "yaff".
-        copy: copy what could change first: what was verified mustn't change, even if through another object.
-            Offsets are copied wherever they could change.
-        verify: check that no reader can leave the data; False is for data that was verified before.
+        representation: how the messages are encoded: "yaff" or "protobuf".
+        copy: copy what could change first: what was verified mustn't change, even if through another object,
+            nor what is read twice. Offsets are copied wherever they could change.
+        verify: check all messages. None checks those of YaFF, so that no reader can leave the data; False is
+            for data that was verified before. Protobuf bytes are checked whenever they are read.
 
     Raises:
         VerifyError: names the row, the message, the field path, the byte position and the numbers compared.
@@ -53,8 +54,8 @@ def records(
         TypeError: these aren't payloads.
     """
     _check_representation(representation)
-    made = Records._of(mp, stored(mp.plan, payloads, copy))
-    if verify:
+    made = Records._of(mp, stored(mp.plan, payloads, copy), representation)
+    if verify or (verify is None and representation == "yaff"):
         made._store.memory.ascending = made._verify()
     return made
 
@@ -66,14 +67,14 @@ def records_unchecked(mp: MessagePlan, payloads: Any, representation: str = "yaf
     or a jitted function that reads them live.
     """
     _check_representation(representation)
-    return Records._of(mp, stored(mp.plan, payloads, copy=None))
+    return Records._of(mp, stored(mp.plan, payloads, copy=None), representation)
 
 
 def concat(parts: Iterable[Records]) -> Records:
     """All rows of several records, in order; no message is copied.
 
     Raises:
-        ValueError: there are none, or they aren't of one message type.
+        ValueError: there are none, or they aren't of one message type, or not encoded in the same way.
         TypeError: one of them isn't records.
     """
     parts = list(parts)
@@ -82,7 +83,7 @@ def concat(parts: Iterable[Records]) -> Records:
             raise TypeError(f"concat takes records, not {type(part).__name__}")
     if not parts:
         raise ValueError("concat takes at least one records, whose message type it has")
-    first = parts[0]._plan
+    first, representation = parts[0]._plan, parts[0].representation
     for part in parts[1:]:
         other = part._plan
         if other.full_name != first.full_name:
@@ -92,7 +93,12 @@ def concat(parts: Iterable[Records]) -> Records:
                 f"records of {first.full_name} by two schemas can't be one: their fingerprints are "
                 f"{first.fingerprint} and {other.fingerprint}"
             )
-    return Records._of(first, joined(first.plan, [part._own_store() for part in parts]))
+        if part.representation != representation:
+            raise ValueError(
+                f"records of {first.full_name} encoded as {representation!r} and as {part.representation!r} "
+                "can't be one: transcode some of them first"
+            )
+    return Records._of(first, joined(first.plan, [part._own_store() for part in parts]), representation)
 
 
 def _check_representation(representation: str) -> None:
@@ -111,23 +117,28 @@ class Records:
         data: bytes or a read-only buffer.
         offsets: n + 1 integers; message i is ``data[offsets[i]:offsets[i + 1]]``.
 
+    Attributes:
+        representation: how the messages are encoded: "yaff" or "protobuf".
+
     Requires: the messages are well-formed (`records` checks it), and data doesn't change.
     """
 
-    # What views need (_view_class, _view_owner), and what numba reads (_numba_type_, _table_address, _owner),
-    # is set when it's first asked for.
+    # What makes views (_reader), and what numba reads (_numba_type_, _table_address, _owner), is set when
+    # it's first asked for.
     __slots__ = (
         "__weakref__",
         "_count",
         "_numba_type_",
         "_owner",
         "_plan",
+        "_reader",
         "_start",
         "_store",
         "_table_address",
-        "_view_class",
-        "_view_owner",
+        "representation",
     )
+
+    representation: str
 
     _plan: MessagePlan
     _store: Chunks | Places
@@ -139,14 +150,22 @@ class Records:
         self._set(mp, chunks, 0, chunks.rows)
 
     @classmethod
-    def _of(cls, mp: MessagePlan, store: Chunks | Places) -> Records:
+    def _of(cls, mp: MessagePlan, store: Chunks | Places, representation: str = "yaff") -> Records:
         """All rows of where messages lie."""
         made = Records.__new__(Records)
-        made._set(mp, store, 0, store.rows)
+        made._set(mp, store, 0, store.rows, representation)
         return made
 
-    def _set(self, mp: MessagePlan, store: Chunks | Places, start: int, count: int) -> None:
+    def _set(
+        self,
+        mp: MessagePlan,
+        store: Chunks | Places,
+        start: int,
+        count: int,
+        representation: str = "yaff",
+    ) -> None:
         self._plan = mp
+        self.representation = representation
         self._store = settled(store)
         self._start = start
         self._count = count
@@ -154,7 +173,7 @@ class Records:
     def _shared(self, start: int, count: int) -> Records:
         """Rows of these records that share their places."""
         made = Records.__new__(Records)
-        made._set(self._plan, self._store, self._start + start, count)
+        made._set(self._plan, self._store, self._start + start, count, self.representation)
         return made
 
     def _own_store(self) -> Chunks | Places:
@@ -171,9 +190,8 @@ class Records:
         store = self._store
         store.check()
         rows = rows + self._start
-        return Records._of(
-            self._plan, store.taken(rows) if isinstance(store, Places) else Places.of_rows(store, rows)
-        )
+        places = store.taken(rows) if isinstance(store, Places) else Places.of_rows(store, rows)
+        return Records._of(self._plan, places, self.representation)
 
     def __getattr__(self, name: str) -> Any:
         make = _AT_FIRST_USE.get(name)
@@ -231,34 +249,11 @@ class Records:
             index = operator.index(key)
         except TypeError:
             return self._taken(selected(key, self._count))
-        found = self._store.start(self._row(index))
-        if found is None:
-            return self._view_class._default_()
-        data, at = found
-        try:
-            return self._view_class(data, at + _read_u32(data, at)[0], self._view_owner)
-        except struct.error:
-            raise _too_short(self, data, at) from None
+        return self._reader.view(self._row(index))
 
     def __iter__(self) -> Iterator[View]:
-        store = self._store
-        store.check()
-        view, owner = self._view_class, self._view_owner
-        try:
-            if isinstance(store, Places):
-                for found in store.starts(self._start, self._count):
-                    if found is None:
-                        yield view._default_()
-                    else:
-                        data, at = found
-                        yield view(data, at + _read_u32(data, at)[0], owner)
-            else:
-                for data, base, offsets in store.starts(self._start, self._count):
-                    for offset in offsets:
-                        at = base + offset
-                        yield view(data, at + _read_u32(data, at)[0], owner)
-        except struct.error:
-            raise _too_short(self, data, at) from None
+        self._store.check()
+        yield from self._reader.views(self._start, self._count)
 
     def __reversed__(self) -> Iterator[View]:
         return (self[row] for row in range(self._count - 1, -1, -1))
@@ -390,29 +385,20 @@ class Records:
         return filter_records(self, function, threads, jit, args, progress)
 
     def verify(self, progress: bool | None = None) -> None:
-        """Check that no reader can leave the data, whatever it reads. Raises VerifyError with its row."""
+        """Check all messages: that no reader can leave those of YaFF, that protobuf accepts those of its own.
+
+        Raises:
+            VerifyError: names the row, the message, the field path, the byte position and the two numbers.
+        """
         self._verify(progress)
 
     def _verify(self, progress: bool | None = None) -> bool:
-        """As `verify`; whether all maps ascend."""
-        from yaffjit.codec.verify import verify_many, verify_places
-        from yaffjit.progress import progress_bar
+        """As `verify`; whether all maps of YaFF messages ascend."""
+        from yaffjit.rows.verified import verify_rows
 
-        store, start, count = self._store, self._start, self._count
-        ascending = True
-        with progress_bar(f"verify {self._plan.full_name}", count, "rows", progress) as bar:
-            if isinstance(store, Places):
-                for first in range(0, count, PAGE_ROWS):
-                    store.check()
-                    places = store.table[start + first : start + min(first + PAGE_ROWS, count)]
-                    ascending &= verify_places(self._plan, places, progress=bar.update, first_row=first)
-                return ascending
-            for row, data, offsets in store.stretches(start, count):
-                store.check()
-                ascending &= verify_many(
-                    self._plan, data, offsets, progress=bar.update, first_row=row - start
-                )
-        return ascending
+        return verify_rows(
+            *(self._plan, self._store, self._start, self._count, self.representation), progress
+        )
 
     def _check(self) -> None:
         """Called before much is read: raises where the data isn't what it was."""
@@ -439,21 +425,24 @@ class Records:
         """Pickles hold the paths of files and rows, the bytes of other rows, and the schema."""
         from yaffjit.rows.pickles import parts_of
 
-        return _again, (self._plan, *parts_of(self._store, self._start, self._count))
+        parts, order = parts_of(self._store, self._start, self._count)
+        return _again, (self._plan, parts, order, self.representation)
 
     def __repr__(self) -> str:
         shown = f"{_counted(self._count, 'row')}, {self.nbytes:,} bytes"
         nulls = self._count - int(np.count_nonzero(self.valid)) if self._store.scattered else 0
         if nulls:
             shown += f", {_counted(nulls, 'null row')}"
+        if self.representation != "yaff":
+            shown += f", {self.representation}"
         return f"<{type(self).__name__} of {self._plan.full_name}: {shown}>"
 
 
-def _again(mp: MessagePlan, parts: Any, order: Any) -> Records:
+def _again(mp: MessagePlan, parts: Any, order: Any, representation: str) -> Records:
     """The records of a pickle."""
     from yaffjit.rows.pickles import store_of
 
-    return Records._of(mp, store_of(mp, parts, order))
+    return Records._of(mp, store_of(mp, parts, order), representation)
 
 
 def _counted(count: int, what: str) -> str:
@@ -463,20 +452,9 @@ def _counted(count: int, what: str) -> str:
 def _numba_type(recs: Records) -> Any:
     from yaffjit.jit import records_type
 
-    return records_type(recs._plan, recs._store.scattered)
-
-
-def _view_class(recs: Records) -> Any:
-    from yaffjit.view import view_class
-
-    return view_class(recs._plan)
-
-
-def _too_short(recs: Records, data: Data, at: int) -> VerifyError:
-    """For data that was never verified: a message begins beyond its end."""
-    return VerifyError(
-        f"the data of {len(data)} bytes ends before the message", at, message=recs._plan.full_name
-    )
+    if recs.representation == "yaff":
+        return records_type(recs._plan, recs._store.scattered)
+    return records_type(recs._plan, recs._store.scattered, representation=recs.representation)
 
 
 def _table_address(recs: Records) -> int:
@@ -485,8 +463,7 @@ def _table_address(recs: Records) -> int:
 
 
 _AT_FIRST_USE: Mapping[str, Callable[[Records], Any]] = {
-    "_view_class": _view_class,
-    "_view_owner": lambda recs: recs._store.memory.view_owner,
+    "_reader": lambda recs: reader(recs._plan, recs._store, recs.representation, recs._start),
     "_numba_type_": _numba_type,
     "_table_address": _table_address,
     "_owner": lambda recs: recs._store.owner,

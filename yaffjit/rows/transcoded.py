@@ -88,27 +88,39 @@ def transcode(mp: MessagePlan, messages: Any, layout: str, representation: str, 
     """Protobuf messages as records, or records as protobuf messages, as ``representation`` says."""
     if representation == "yaff":
         if isinstance(messages, Records):
-            raise TypeError(
-                "these records are YaFF already; representation='protobuf' makes protobuf of them"
-            )
+            if messages.representation == "yaff":
+                raise TypeError(
+                    "these records are YaFF already; representation='protobuf' makes protobuf of them"
+                )
+            _check_same_type(mp, messages)
         return yaff_records(mp, messages, layout, threads)
     if representation != "protobuf":
         raise ValueError(f"representation must be 'yaff' or 'protobuf', not {representation!r}")
     if not isinstance(messages, Records):
         raise TypeError(f"protobuf is made of records, not of {type(messages).__name__}")
+    _check_same_type(mp, messages)
+    if messages.representation == "protobuf":
+        raise TypeError("these records are protobuf already; representation='yaff' makes YaFF of them")
+    return protobuf_payloads(messages, threads)
+
+
+def _check_same_type(mp: MessagePlan, messages: Records) -> None:
     if messages.plan.fingerprint != mp.fingerprint:
         found = messages.plan.full_name
         also = " by another schema" if found == mp.full_name else ""
         raise ValueError(f"records of {mp.full_name} are needed, not of {found}{also}")
-    return protobuf_payloads(messages, threads)
 
 
 def yaff_records(mp: MessagePlan, payloads: Any, layout: str = "flat", threads: int | None = None) -> Records:
     """Protobuf messages as records of YaFF's; see `yaffjit.codec.transcode.transcode_many`.
 
-    ``payloads``: what `yaffjit.records` takes.
+    ``payloads``: what `yaffjit.records` takes, or records of protobuf bytes.
     """
-    if isinstance(payloads, (list, tuple)) and all(type(payload) is bytes for payload in payloads):
+    if isinstance(payloads, Records):
+        store = payloads._store
+        store.check()
+        parts = _parts(store, payloads._start, len(payloads), b"")
+    elif isinstance(payloads, (list, tuple)) and all(type(payload) is bytes for payload in payloads):
         parts = iter((_joined_part(0, payloads, None),))
     else:
         store = stored(mp.plan, payloads, copy=True)
@@ -150,7 +162,8 @@ def _parts(store: Chunks | Places, start: int, count: int, filler: bytes) -> Ite
     """Rows of a store, counted from ``start``, in buffers; null rows hold ``filler``."""
     if isinstance(store, Chunks):
         for row, data, offsets in store.stretches(start, count):
-            yield _Part(row - start, data, offsets, None)
+            valid = store.valid(row, len(offsets) - 1) if store.has_nulls else None
+            yield _Part(row - start, data, offsets, valid)
         return
     for first in range(start, start + count, _BLOCK_ROWS):
         rows = range(first, min(first + _BLOCK_ROWS, start + count))
