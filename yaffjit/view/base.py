@@ -1,4 +1,6 @@
-"""`View`: the protobuf reading API over a message in a buffer, without a copy.
+"""`View`: the protobuf reading API over a message in a buffer, whatever its representation.
+
+How a field is read is in the `Access` of each class; a representation adds where its message lies.
 
 Names of a view: a field wins over every other name here, as it does on protobuf's messages. What a field
 hides is still there on the class: ``View.HasField(v, "x")``; nothing in this package reads a view by a name
@@ -9,21 +11,22 @@ field with one of these.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from yaffjit.codec.locate import FLAT, read_i32, read_u16
 from yaffjit.errors import YaffjitError, near_names
-from yaffjit.view.fields import Getter, Test
 
 if TYPE_CHECKING:
     from yaffjit.plan.model import MessagePlan
+    from yaffjit.schema.model import SchemaDef
     from yaffjit.view.buffers import Data
     from yaffjit.view.owner import Owner
 
-# Sparse messages without a meta table have a header up to this.
-_EMPTY_SPARSE = 3
+# Of a view of the class that they were made for.
+Getter = Callable[[Any], Any]
+Test = Callable[[Any], bool]
+
 # The longest repr: lines, and characters of a line.
 REPR_LINES = 60
 REPR_WIDTH = 400
@@ -74,12 +77,14 @@ class LazyNumbaType:
     def __get__(self, instance: Any, owner: type[View]) -> Any:
         from yaffjit.jit import message_type
 
-        made = message_type(_plan_of(owner))
+        make: Callable[..., Any] = message_type
+        options = {} if owner._representation_ == "yaff" else {"representation": owner._representation_}
+        made = make(plan_of(owner), **options)
         owner._numba_type_ = made
         return made
 
 
-def _plan_of(cls: type[View]) -> MessagePlan:
+def plan_of(cls: type[View]) -> MessagePlan:
     try:
         return cls._plan_
     except AttributeError:
@@ -87,32 +92,24 @@ def _plan_of(cls: type[View]) -> MessagePlan:
 
 
 class View:
-    """A message in a YaFF buffer, read as protobuf's messages are; it can't be changed.
+    """A message in a buffer, read as protobuf's messages are; it can't be changed.
 
     Attributes of an instance, for the other layers:
         _data_: `bytes` or a read-only memoryview of bytes, which holds the message.
-        _pos_: absolute position of the message in ``_data_`` (of its header; of its start if it's fixed).
-        _head_: the header; that of a full flat message if the message is fixed.
-        _meta_: end of the meta table, absolute; only if the message is sparse and not empty.
         _owner_: `Owner` of ``_data_``, or None until jitted code needs it.
     """
 
-    __slots__ = ("_data_", "_head_", "_meta_", "_owner_", "_pos_")
+    __slots__ = ("_data_", "_owner_")
 
+    _data_: Data
+    _owner_: Owner | None
     _plan_: ClassVar[MessagePlan]
+    _schema_: ClassVar[SchemaDef]
     _access_: ClassVar[Access]
+    _representation_: ClassVar[str]
     _default_view_: ClassVar[View | None] = None
     _numba_type_: Any = LazyNumbaType()
     DESCRIPTOR: ClassVar[Any]
-
-    def __init__(self, data: Data, pos: int, owner: Owner | None = None) -> None:
-        self._data_ = data
-        self._pos_ = pos
-        self._owner_ = owner
-        head: int = read_u16(data, pos)[0]
-        self._head_ = head
-        if head < FLAT and head > _EMPTY_SPARSE:
-            self._meta_: int = pos + read_i32(data, pos - 4)[0]
 
     def _native_owner_(self) -> Owner:
         """The owner of the bytes, which jitted code needs; views made from this one share it."""
@@ -129,12 +126,11 @@ class View:
     @classmethod
     def _default_(cls) -> View:
         """The default instance, which an absent message reads as."""
-        known = cls._default_view_
-        if known is None:
-            mp = _plan_of(cls)
-            empty = {"fixed": bytes(mp.limit + 4), "sparse": b"\x02\x00"}.get(mp.layout, b"\x00\x80")
-            known = cls._default_view_ = cls(empty, 0)
-        return known
+        raise NotImplementedError
+
+    def _decoded_(self, most: int | None) -> Any:
+        """`to_message`; None, before much more memory is used, if it takes over ``most`` bytes."""
+        raise NotImplementedError
 
     # protobuf's reading API
 
@@ -166,9 +162,7 @@ class View:
 
     def to_message(self) -> Any:
         """A protobuf message with the same content, of the schema's own class."""
-        from yaffjit.codec.decode import decode_at
-
-        return decode_at(self._plan_, self._data_, self._pos_)
+        return self._decoded_(None)
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
         """The message as protobuf bytes; ``deterministic`` sorts maps."""
@@ -263,18 +257,6 @@ class View:
         )
 
 
-class FixedView(View):
-    """A view of a fixed message, which has no header."""
-
-    __slots__ = ()
-
-    def __init__(self, data: Data, pos: int, owner: Owner | None = None) -> None:
-        self._data_ = data
-        self._pos_ = pos
-        self._owner_ = owner
-        self._head_ = FLAT
-
-
 def read_only(view: View, value: Any) -> NoReturn:
     """The setter of each field."""
     name = view._access_.descriptor.full_name
@@ -283,9 +265,7 @@ def read_only(view: View, value: Any) -> NoReturn:
 
 def text_within(view: View, lines: int, width: int) -> tuple[str, bool]:
     """protobuf's text format of a view, and whether only its beginning is there since it's long."""
-    from yaffjit.codec.decode import decode_within
-
-    message = decode_within(view._plan_, view._data_, view._pos_, SHOWN_NBYTES)
+    message = view._decoded_(SHOWN_NBYTES)
     if message is not None:
         return str(message), False
     from yaffjit.view.sample import sample

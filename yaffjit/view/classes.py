@@ -1,16 +1,16 @@
-"""One view class for each message type, put together from its plan when it's first needed."""
+"""One class of YaFF views for each message type, put together from its plan when it's first needed."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.codec.locate import read_u32
-from yaffjit.errors import SchemaError
 from yaffjit.plan.model import FieldPlan, MessagePlan
-from yaffjit.view.base import Access, FixedView, Missing, View, lost_field, near_names_error, read_only
+from yaffjit.view.assemble import assemble
+from yaffjit.view.base import Access, View, lost_field
 from yaffjit.view.fields import (
     Getter,
     Test,
@@ -23,26 +23,20 @@ from yaffjit.view.fields import (
     scalar,
     text,
 )
-from yaffjit.view.maps import MapKind, MapView
+from yaffjit.view.maps import YaffMap, YaffMapKind
 from yaffjit.view.repeated import make_repeated
-from yaffjit.view.wellknown import helpers
+from yaffjit.view.yaff import FixedView, YaffView
 
 if TYPE_CHECKING:
     from yaffjit.view.buffers import Data
 
 _lock = threading.RLock()
 
-# What this package reads of views, and numba of all values.
-_OWN_NAMES = frozenset(
-    name for name in (*dir(View), "_plan_", "_access_") if name[0] == name[-1] == "_" and name[1] != "_"
-)
-# An enum's constants hide nothing, as in protobuf.
-_TAKEN_NAMES = _OWN_NAMES.union(dir(View))
 # An absent array.
 _EMPTY_ARRAY = bytes(4)
 
 
-def view_class(mp: MessagePlan) -> type[View]:
+def view_class(mp: MessagePlan) -> type[YaffView]:
     """The class of views of a message type: one for each plan.
 
     It has a property for each field and, as protobuf's class, the enums, enum constants and field numbers of
@@ -51,7 +45,7 @@ def view_class(mp: MessagePlan) -> type[View]:
     """
     key = ("view.class", mp.full_name)
     memo = mp.plan.memo
-    known: type[View] | None = memo.get(key)
+    known: type[YaffView] | None = memo.get(key)
     if known is None:
         with _lock:
             known = memo.get(key)
@@ -60,72 +54,16 @@ def view_class(mp: MessagePlan) -> type[View]:
     return known
 
 
-def _make_class(mp: MessagePlan) -> type[View]:
-    descriptor: Any = mp.plan.schema.pool.FindMessageTypeByName(mp.full_name)
-    access = _make_access(mp, descriptor)
-    names: dict[str, Any] = {f"{f.name.upper()}_FIELD_NUMBER": f.number for f in descriptor.fields}
-    names.update(_enum_names(descriptor))
-    names.update(helpers(mp.full_name))
-    names["DESCRIPTOR"] = descriptor
-    special = {f.name: access.getters[f.name] for f in mp.fields if _is_special(f.name)}
-    for f in mp.fields:
-        if f.name in _OWN_NAMES:
-            raise SchemaError(
-                f"{mp.full_name} has no views: they keep the name of its field {f.name} for themselves"
-            )
-        if f.name not in special:
-            names[f.name] = property(access.getters[f.name], read_only, doc=_doc(f))
-    for name in access.lost:
-        if name not in _OWN_NAMES and not _is_special(name):
-            names.setdefault(name, Missing(lost_field(access, name)))
-    names.update(
-        __slots__=(),
-        __module__="yaffjit.view",
-        __doc__=f"A view of {mp.full_name}.",
+def _make_class(mp: MessagePlan) -> type[YaffView]:
+    access = _make_access(mp, mp.plan.schema.pool.FindMessageTypeByName(mp.full_name))
+    return assemble(
+        FixedView if mp.layout == "fixed" else YaffView,
+        access,
+        docs={f.name: _doc(f) for f in mp.fields},
+        missing={name: lost_field(access, name) for name in access.lost},
         _plan_=mp,
-        _access_=access,
+        _schema_=mp.plan.schema,
     )
-    # Python's own tracebacks suggest names, IPython's don't. It isn't there always because each read would
-    # take half as long again: Python doesn't specialise the properties of a class that has it.
-    if "IPython" in sys.modules:
-        names["__getattr__"] = near_names_error
-    if special:
-        names.update(_special_access(special))
-    base = FixedView if mp.layout == "fixed" else View
-    return type(descriptor.name, (base,), names)
-
-
-def _enum_names(descriptor: Any) -> dict[str, Any]:
-    """Enums and their constants, which protobuf has as attributes of the message that declares them."""
-    from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
-
-    names: dict[str, Any] = {}
-    for name, enum in descriptor.enum_types_by_name.items():
-        names[name] = EnumTypeWrapper(enum)
-        names.update((value.name, value.number) for value in enum.values)
-    return {
-        name: value for name, value in names.items() if name not in _TAKEN_NAMES and not _is_special(name)
-    }
-
-
-def _is_special(name: str) -> bool:
-    """A name that Python looks for on classes: nothing that isn't Python's may be there."""
-    return name.startswith("__") and name.endswith("__")
-
-
-def _special_access(special: Mapping[str, Getter]) -> dict[str, Any]:
-    """Attribute access of a class whose fields have names like ``__len__``: only an instance has these."""
-
-    def get_attribute(view: View, name: str) -> Any:
-        get = special.get(name)
-        return object.__getattribute__(view, name) if get is None else get(view)
-
-    def set_attribute(view: View, name: str, value: Any) -> None:
-        if name in special:
-            read_only(view, value)
-        object.__setattr__(view, name, value)
-
-    return {"__getattribute__": get_attribute, "__setattr__": set_attribute}
 
 
 def _doc(f: FieldPlan) -> str:
@@ -189,7 +127,7 @@ def _message(mp: MessagePlan, f: FieldPlan) -> Getter:
     target = find_target(mp, f)
     child: Any = None  # made when it's first read, since types may be recursive
 
-    def get(view: View) -> View:
+    def get(view: YaffView) -> View:
         nonlocal child
         if child is None:
             child = view_class(mp.child(f))
@@ -206,7 +144,7 @@ def _repeated(mp: MessagePlan, f: FieldPlan) -> Getter:
     make = make_repeated(f, lambda: view_class(mp.child(f)))
     empty = None if f.kind == "message" else make(_EMPTY_ARRAY, 0, None)
 
-    def get(view: View) -> Any:
+    def get(view: YaffView) -> Any:
         at = target(view)
         if at < 0:
             return make(_EMPTY_ARRAY, 0, None) if empty is None else empty
@@ -219,15 +157,15 @@ def _map(mp: MessagePlan, f: FieldPlan) -> Getter:
     target = find_target(mp, f)
     kind: Any = None
 
-    def get(view: View) -> MapView:
+    def get(view: YaffView) -> YaffMap:
         nonlocal kind
         if kind is None:
             kind = _map_kind(mp, f)
         at = target(view)
         if at < 0:
-            return MapView(_EMPTY_ARRAY, 4, 0, kind, None)
+            return YaffMap(_EMPTY_ARRAY, 4, 0, kind, None)
         data = view._data_
-        return MapView(data, at + 4, read_u32(data, at)[0], kind, view._owner_)
+        return YaffMap(data, at + 4, read_u32(data, at)[0], kind, view._owner_)
 
     return get
 
@@ -239,15 +177,15 @@ def make_map(
     start: int = 4,
     count: int = 0,
     owner: Any = None,
-) -> MapView:
+) -> YaffMap:
     """A map field whose pairs start at an absolute position; an empty one by default."""
-    return MapView(data, start, count, _map_kind(mp, f), owner)
+    return YaffMap(data, start, count, _map_kind(mp, f), owner)
 
 
-def _map_kind(mp: MessagePlan, f: FieldPlan) -> MapKind:
+def _map_kind(mp: MessagePlan, f: FieldPlan) -> YaffMapKind:
     memo, key = mp.plan.memo, ("view.map", f.message)
-    known: MapKind | None = memo.get(key)
+    known: YaffMapKind | None = memo.get(key)
     if known is None:
         entry = mp.child(f)
-        known = memo[key] = MapKind(entry, lambda: view_class(entry.child(entry.fields[1])))
+        known = memo[key] = YaffMapKind(entry, lambda: view_class(entry.child(entry.fields[1])))
     return known

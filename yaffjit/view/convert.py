@@ -51,7 +51,7 @@ def to_json(message: Any, **options: Any) -> str:
 
     view = message if isinstance(message, View) else None
     if view is not None:
-        options.setdefault("descriptor_pool", view._plan_.plan.schema.pool)
+        options.setdefault("descriptor_pool", view._schema_.pool)
         message = View.to_message(view)
     # What is wrong with the options isn't wrong with the message.
     inspect.signature(json_format.MessageToJson).bind(message, **options)

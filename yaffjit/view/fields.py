@@ -1,4 +1,4 @@
-"""How the value of a field is read from a view: one closure per field, made for its kind and layout.
+"""How the value of a field is read from a YaFF view: one closure per field, made for its kind and layout.
 
 A closure takes the view and reads only the view's slots, never an attribute that a field could hide.
 A fixed message has no header; its views say `FLAT`, so that one rule reads flat and fixed slots.
@@ -14,12 +14,12 @@ from yaffjit.codec.locate import EXPLICIT, FLAT, SIZED, hole_widths, read_u16, r
 from yaffjit.plan.model import SCALAR_CODE, SCALAR_WIDTH, FieldPlan, MessagePlan
 
 if TYPE_CHECKING:
-    from yaffjit.view.base import View
     from yaffjit.view.buffers import Data
+    from yaffjit.view.yaff import YaffView
 
-Finder = Callable[["View"], int]
-Getter = Callable[["View"], Any]
-Test = Callable[["View"], bool]
+Finder = Callable[["YaffView"], int]
+Getter = Callable[["YaffView"], Any]
+Test = Callable[["YaffView"], bool]
 Reader = Callable[["Data", int], Any]
 
 _UNSIGNED = {1: struct.Struct("<B"), 4: struct.Struct("<I"), 8: struct.Struct("<Q")}
@@ -43,7 +43,7 @@ def find_sparse(f: FieldPlan) -> Finder:
     if f.id < 32:
         back = f.id
 
-        def find(view: View) -> int:
+        def find(view: YaffView) -> int:
             if above < view._head_ < FLAT:
                 entry = view._data_[view._meta_ - back]
                 if entry:
@@ -54,7 +54,7 @@ def find_sparse(f: FieldPlan) -> Finder:
 
     wide_back = 2 * f.id - 31
 
-    def find_wide(view: View) -> int:
+    def find_wide(view: YaffView) -> int:
         if above < view._head_ < FLAT:
             entry: int = read_u16(view._data_, view._meta_ - wide_back)[0]
             if entry:
@@ -70,7 +70,7 @@ def find_slot(mp: MessagePlan, f: FieldPlan) -> Finder:
     above, start, holes = rule.above, rule.start, rule.holes
     sparse = find_sparse(f)
 
-    def find(view: View) -> int:
+    def find(view: YaffView) -> int:
         if view._head_ > above:
             return view._pos_ + start
         return sparse(view)
@@ -78,7 +78,7 @@ def find_slot(mp: MessagePlan, f: FieldPlan) -> Finder:
     if holes is None:
         return find
 
-    def find_after_holes(view: View) -> int:
+    def find_after_holes(view: YaffView) -> int:
         head = view._head_
         if head > above:
             return view._pos_ + start + holes(view._data_, view._pos_, head)
@@ -93,7 +93,7 @@ def find_target(mp: MessagePlan, f: FieldPlan) -> Finder:
     above, start, holes = rule.above, rule.start, rule.holes
     sparse = find_sparse(f)
 
-    def target(view: View) -> int:
+    def target(view: YaffView) -> int:
         pos = view._pos_
         head = view._head_
         if head > above:
@@ -122,7 +122,7 @@ def is_present(mp: MessagePlan, f: FieldPlan) -> Test:
     alone_back, alone_mask = 1 + (alone >> 3), 1 << (alone & 7)
     sized_back, sized_mask = 1 + (sized >> 3), 1 << (sized & 7)
 
-    def present(view: View) -> bool:
+    def present(view: YaffView) -> bool:
         head = view._head_
         if head <= above:
             return sparse(view) >= 0
@@ -147,14 +147,14 @@ def is_set(mp: MessagePlan, f: FieldPlan) -> Test:
         find = find_slot(mp, f)
         unpack = _UNSIGNED[f.width].unpack_from
 
-        def differs(view: View) -> bool:
+        def differs(view: YaffView) -> bool:
             at = find(view)
             return at >= 0 and unpack(view._data_, at)[0] != 0
 
         return differs
     target = find_target(mp, f)
 
-    def filled(view: View) -> bool:
+    def filled(view: YaffView) -> bool:
         at = target(view)
         return at >= 0 and read_u32(view._data_, at)[0] != 0
 
@@ -183,7 +183,7 @@ def scalar(mp: MessagePlan, f: FieldPlan) -> Getter:
         unpack = struct.Struct("<" + SCALAR_CODE[f.kind]).unpack_from
         sparse_above, back = f.id << 2 | 3, f.id
 
-        def get(view: View) -> Any:
+        def get(view: YaffView) -> Any:
             head = view._head_
             if head > above:
                 return unpack(view._data_, view._pos_ + start)[0]
@@ -194,7 +194,7 @@ def scalar(mp: MessagePlan, f: FieldPlan) -> Getter:
                     return unpack(data, view._pos_ + entry)[0]
             return default
 
-        def get_wide(view: View) -> Any:
+        def get_wide(view: YaffView) -> Any:
             if view._head_ > above:
                 return unpack(view._data_, view._pos_ + start)[0]
             at = sparse(view)
@@ -208,7 +208,7 @@ def scalar(mp: MessagePlan, f: FieldPlan) -> Getter:
     # The slot of an absent field says YaFF's default, which isn't always the declared one.
     present = is_present(mp, f) if f.default_bits != f.declared_bits else None
 
-    def get_general(view: View) -> Any:
+    def get_general(view: YaffView) -> Any:
         at = find(view)
         if at < 0 or (present is not None and not present(view)):
             return default
@@ -234,7 +234,7 @@ def text(mp: MessagePlan, f: FieldPlan) -> Getter:
     default = f.default
     read: Reader = read_text if f.kind == "string" else read_bytes
 
-    def get(view: View) -> Any:
+    def get(view: YaffView) -> Any:
         at = target(view)
         return default if at < 0 else read(view._data_, at)
 
@@ -260,7 +260,7 @@ def any_present(mp: MessagePlan, fields: list[FieldPlan]) -> Test:
     in_place = bool(fields) and all(rule.holes is None for rule in rules)
     unpack = _slots(fields).unpack_from if in_place else None
 
-    def present_any(view: View) -> bool:
+    def present_any(view: YaffView) -> bool:
         head = view._head_
         if head & _PRESENCE_BITS == _PRESENCE_BITS:
             data, pos = view._data_, view._pos_
@@ -296,7 +296,7 @@ def in_oneof(get: Getter, blocked: Test, default: Callable[[], Any]) -> Getter:
     """A oneof member's getter: the default where ``blocked`` says that another member counts."""
     absent: Any = None
 
-    def get_member(view: View) -> Any:
+    def get_member(view: YaffView) -> Any:
         nonlocal absent
         if absent is None:
             absent = default()

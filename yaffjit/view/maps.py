@@ -1,10 +1,10 @@
-"""Map fields of views: read-only mappings over the sorted array of pairs in the buffer."""
+"""Map fields of views: read-only mappings; those of YaFF lie over the sorted array of pairs."""
 
 from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, ValuesView
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,8 +14,9 @@ from yaffjit.view.fields import read_bytes, read_text, scalar_reader
 from yaffjit.view.repeated import REPR_CHARACTERS, REPR_ELEMENTS, repr_in_container, str_in_container
 
 if TYPE_CHECKING:
-    from yaffjit.view.base import View
+    from yaffjit.schema.model import SchemaDef
     from yaffjit.view.buffers import Data
+    from yaffjit.view.yaff import YaffView
 
 # Up to this many pairs are compared one by one.
 FEW = 8
@@ -26,22 +27,56 @@ Rows: TypeAlias = range | dict[Any, int]
 
 
 class MapKind:
-    """What all maps of one field have in common.
+    """What all maps of one field have in common, whatever the representation.
 
-    A *raw* key is what pairs are sorted by: the bytes of a text, else the number.
+    A *raw* key is what pairs are found by: the bytes of a text, else the number.
     """
 
-    def __init__(self, entry: MessagePlan, child: Callable[[], type[View]]) -> None:
+    def __init__(self, schema: SchemaDef, entry_name: str, key_kind: str) -> None:
+        self.schema = schema
+        self.entry_name = entry_name
+        self.key_kind = key_kind
+        self.text_keys = key_kind in ("string", "bytes")
+        self._key_code = SCALAR_CODE.get(key_kind, "")
+
+    def key(self, raw: Any) -> Any:
+        return str(raw, "utf-8") if self.key_kind == "string" else raw
+
+    def raw_of(self, key: Any) -> Any:
+        """The raw form of a key that a caller gives; protobuf's errors if it can't be a key."""
+        if self.text_keys:
+            if isinstance(key, str):
+                return key.encode()
+            if not isinstance(key, bytes):
+                raise TypeError("bad argument type for built-in operation")
+            key.decode()
+            return key
+        if self._key_code == "?":
+            return _bool_of(key)
+        if isinstance(key, bool):
+            raise TypeError(f"Field {self.entry_name}.key: Expected an int, got a boolean.")
+        number = operator.index(key)
+        low, high = _RANGES[self._key_code]
+        if not low <= number < high:
+            raise ValueError(f"Value out of range: {number}")
+        return number
+
+    def default(self) -> Any:
+        """What a missing key reads as."""
+        raise NotImplementedError
+
+
+class YaffMapKind(MapKind):
+    """Where keys and values lie in the pairs of one field."""
+
+    def __init__(self, entry: MessagePlan, child: Callable[[], type[YaffView]]) -> None:
         key, value = entry.fields
-        self.entry = entry
+        super().__init__(entry.plan.schema, entry.full_name, key.kind)
         self.width = entry.limit
-        self.key_kind = key.kind
-        self.text_keys = key.kind in ("string", "bytes")
         self.key_offset = key.offset
         self.value_offset = value.offset
         self.value_default = value.default
         self.child = child if value.kind == "message" else None
-        self._key_code = SCALAR_CODE.get(key.kind, "")
         self._read_key = struct.Struct("<" + self._key_code).unpack_from if self._key_code else None
         self.read_value: Callable[[Data, int], Any]
         if value.kind in ("string", "bytes"):
@@ -59,28 +94,6 @@ class MapKind:
             return self._read_key(data, at)[0]
         offset = read_u32(data, at)[0]
         return read_bytes(data, pair + offset) if offset else b""
-
-    def key(self, raw: Any) -> Any:
-        return str(raw, "utf-8") if self.key_kind == "string" else raw
-
-    def raw_of(self, key: Any) -> Any:
-        """The raw form of a key that a caller gives; protobuf's errors if it can't be a key."""
-        if self.text_keys:
-            if isinstance(key, str):
-                return key.encode()
-            if not isinstance(key, bytes):
-                raise TypeError("bad argument type for built-in operation")
-            key.decode()
-            return key
-        if self._key_code == "?":
-            return _bool_of(key)
-        if isinstance(key, bool):
-            raise TypeError(f"Field {self.entry.full_name}.key: Expected an int, got a boolean.")
-        number = operator.index(key)
-        low, high = _RANGES[self._key_code]
-        if not low <= number < high:
-            raise ValueError(f"Value out of range: {number}")
-        return number
 
     def value(self, data: Data, pair: int, owner: Any) -> Any:
         at = pair + self.value_offset
@@ -109,86 +122,45 @@ def _bool_of(key: Any) -> bool:
 class MapView(Mapping[Any, Any]):
     """A map field.
 
-    A missing key reads as the default by ``[]``, as in protobuf, but isn't inserted. Pairs come in the order
-    of their keys. Of equal keys, which only data of another schema can have, the first counts.
+    A missing key reads as the default by ``[]``, as in protobuf, but isn't inserted. A representation says
+    which of its rows count, and what key and value of a row are.
     """
 
-    __slots__ = ("_count", "_data", "_kind", "_owner", "_rows", "_start")
+    __slots__ = ("_kind",)
+    _kind: MapKind
 
-    def __init__(self, data: Data, start: int, count: int, kind: MapKind, owner: Any) -> None:
-        self._data = data
-        self._start = start
-        self._count = count
-        self._kind = kind
-        self._owner = owner
-        self._rows: Rows | None = None
+    def _raw(self, row: Any) -> Any:
+        raise NotImplementedError
 
-    def _raw(self, row: int) -> Any:
-        return self._kind.raw_key(self._data, self._start + row * self._kind.width)
+    def _value(self, row: Any) -> Any:
+        raise NotImplementedError
 
-    def _value(self, row: int) -> Any:
-        return self._kind.value(self._data, self._start + row * self._kind.width, self._owner)
+    def _rows(self) -> Collection[Any]:
+        """The rows that count, in order."""
+        raise NotImplementedError
 
-    def _distinct(self) -> Rows:
-        """Rows that count. A list of pairs that is read as a map is neither sorted nor without doubles."""
-        rows = self._rows
-        if rows is None:
-            # Never all keys at once: pairs may share long ones.
-            if all(before < raw for before, raw in pairwise(map(self._raw, range(self._count)))):
-                rows = range(self._count)
-            else:
-                rows = {}
-                for row in range(self._count):
-                    rows.setdefault(self._raw(row), row)
-            self._rows = rows
-        return rows
-
-    def _find(self, key: Any) -> int:
-        """The row of a key, or -1."""
-        raw = self._kind.raw_of(key)
-        count = self._count
-        if count <= FEW:
-            for row in range(count):
-                if self._raw(row) == raw:
-                    return row
-            return -1
-        rows = self._distinct()
-        if isinstance(rows, dict):
-            return rows.get(raw, -1)
-        low, high = 0, count
-        while low < high:
-            middle = (low + high) // 2
-            if self._raw(middle) < raw:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < count and self._raw(low) == raw else -1
-
-    def _row_numbers(self) -> Iterator[int]:
-        rows = self._distinct()
-        return iter(rows.values() if isinstance(rows, dict) else rows)
+    def _find(self, key: Any) -> Any:
+        """The row of a key, or None."""
+        raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
         row = self._find(key)
-        return self._kind.default() if row < 0 else self._value(row)
+        return self._kind.default() if row is None else self._value(row)
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of a key, or ``default`` if it's missing."""
         row = self._find(key)
-        return default if row < 0 else self._value(row)
+        return default if row is None else self._value(row)
 
     def __contains__(self, key: object) -> bool:
-        return self._find(key) >= 0
+        return self._find(key) is not None
 
     def __len__(self) -> int:
-        return len(self._distinct())
-
-    def __bool__(self) -> bool:
-        return self._count > 0
+        return len(self._rows())
 
     def __iter__(self) -> Iterator[Any]:
         key = self._kind.key
-        for row in self._row_numbers():
+        for row in self._rows():
             yield key(self._raw(row))
 
     def values(self) -> ValuesView[Any]:
@@ -199,8 +171,7 @@ class MapView(Mapping[Any, Any]):
 
     def GetEntryClass(self) -> Any:
         """protobuf's class of the pairs."""
-        entry = self._kind.entry
-        return entry.plan.schema.message_class(entry.full_name)
+        return self._kind.schema.message_class(self._kind.entry_name)
 
     def __str__(self) -> str:
         return f"{{{', '.join(f'{key!r}: {str_in_container(value)}' for key, value in self.items())}}}"
@@ -226,12 +197,78 @@ class MapView(Mapping[Any, Any]):
         return dict, (dict(self.items()),)
 
 
+class YaffMap(MapView):
+    """A map field of a YaFF message.
+
+    Pairs come in the order of their keys. Of equal keys, which only data of another schema can have, the
+    first counts.
+    """
+
+    __slots__ = ("_count", "_data", "_distinct_rows", "_owner", "_start")
+    _kind: YaffMapKind
+
+    def __init__(self, data: Data, start: int, count: int, kind: YaffMapKind, owner: Any) -> None:
+        self._data = data
+        self._start = start
+        self._count = count
+        self._kind = kind
+        self._owner = owner
+        self._distinct_rows: Rows | None = None
+
+    def _raw(self, row: int) -> Any:
+        return self._kind.raw_key(self._data, self._start + row * self._kind.width)
+
+    def _value(self, row: int) -> Any:
+        return self._kind.value(self._data, self._start + row * self._kind.width, self._owner)
+
+    def _distinct(self) -> Rows:
+        """Rows that count. A list of pairs that is read as a map is neither sorted nor without doubles."""
+        rows = self._distinct_rows
+        if rows is None:
+            # Never all keys at once: pairs may share long ones.
+            if all(before < raw for before, raw in pairwise(map(self._raw, range(self._count)))):
+                rows = range(self._count)
+            else:
+                rows = {}
+                for row in range(self._count):
+                    rows.setdefault(self._raw(row), row)
+            self._distinct_rows = rows
+        return rows
+
+    def _find(self, key: Any) -> int | None:
+        raw = self._kind.raw_of(key)
+        count = self._count
+        if count <= FEW:
+            for row in range(count):
+                if self._raw(row) == raw:
+                    return row
+            return None
+        rows = self._distinct()
+        if isinstance(rows, dict):
+            return rows.get(raw)
+        low, high = 0, count
+        while low < high:
+            middle = (low + high) // 2
+            if self._raw(middle) < raw:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < count and self._raw(low) == raw else None
+
+    def _rows(self) -> Collection[int]:
+        rows = self._distinct()
+        return rows.values() if isinstance(rows, dict) else rows
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+
 class _Values(ValuesView[Any]):
     __slots__ = ()
     _mapping: MapView
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self._mapping._value, self._mapping._row_numbers())
+        return map(self._mapping._value, self._mapping._rows())
 
 
 class _Items(ItemsView[Any, Any]):

@@ -1,4 +1,4 @@
-"""Repeated fields of views: read-only sequences over the array in the buffer."""
+"""Repeated fields of views: read-only sequences, and those of YaFF, over the array in the buffer."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from yaffjit.view.fields import read_bytes, read_text
 if TYPE_CHECKING:
     import numpy as np
 
-    from yaffjit.view.base import View
     from yaffjit.view.buffers import Data
+    from yaffjit.view.yaff import YaffView
 
 # (data, position of the array's count, owner of the bytes) -> the field's value
 MakeRepeated = Callable[["Data", int, Any], "Repeated"]
@@ -30,9 +30,7 @@ REPR_TEXT = 400
 class Repeated(Sequence[Any]):
     """A repeated field: indexed, sliced (into lists), compared and searched as protobuf's containers are."""
 
-    __slots__ = ("_count", "_data", "_name", "_start")
-    _data: Data
-    _start: int  # of the first element, absolute
+    __slots__ = ("_count", "_name")
     _count: int
     _name: str  # of the field
 
@@ -121,30 +119,19 @@ def cut_list(shown: list[str], count: int) -> str:
     return f"[{', '.join(shown)}{rest}]"
 
 
-class RepeatedScalars(Repeated):
-    """A repeated number, bool or enum; ``numpy.asarray`` of it is a read-only array without a copy."""
+class Numbers(Repeated):
+    """A repeated number, bool or enum; ``numpy.asarray`` of it is a read-only array."""
 
     __slots__ = ("_kind",)
     _kind: str
 
-    def __init__(self, data: Data, start: int, count: int, name: str, kind: str) -> None:
-        self._data = data
-        self._start = start
-        self._count = count
-        self._name = name
-        self._kind = kind
-
-    def _item(self, index: int) -> Any:
-        return _ELEMENTS[self._kind](self._data, self._start + index * SCALAR_WIDTH[self._kind])[0]
-
     def _list(self) -> list[Any]:
-        nbytes = self._count * SCALAR_WIDTH[self._kind]
-        elements = memoryview(self._data)[self._start : self._start + nbytes]
-        if self._kind == "bool":
-            return [element != 0 for element in elements]
-        code: Any = SCALAR_CODE[self._kind]
-        values: list[Any] = elements.cast(code).tolist()
-        return values
+        """All elements."""
+        raise NotImplementedError
+
+    def _array(self) -> np.ndarray[Any, Any]:
+        """All elements with the field's own dtype, read-only."""
+        raise NotImplementedError
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -167,24 +154,69 @@ class RepeatedScalars(Repeated):
         """The elements, shape (n,), with the field's own dtype (enums int32) unless another is asked for."""
         import numpy
 
-        own = numpy.dtype(_DTYPES[self._kind])
-        array: Any
-        if self._count:
-            array = numpy.frombuffer(self._data, own, self._count, self._start)
-        else:
-            array = numpy.empty(0, own)
-            array.flags.writeable = False
-        if dtype is not None and numpy.dtype(dtype) != own:
+        array = self._array()
+        if dtype is not None and numpy.dtype(dtype) != array.dtype:
             if copy is False:
-                raise ValueError(f"a repeated {self._kind} is {own}: as {numpy.dtype(dtype)} it needs a copy")
-            return array.astype(dtype)  # type: ignore[no-any-return]
-        return array.copy() if copy else array  # type: ignore[no-any-return]
+                asked = numpy.dtype(dtype)
+                raise ValueError(f"a repeated {self._kind} is {array.dtype}: as {asked} it needs a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+
+class RepeatedScalars(Numbers):
+    """Numbers of a YaFF message."""
+
+    __slots__ = ("_data", "_start")
+    _data: Data
+    _start: int  # of the first element, absolute
+
+    def __init__(self, data: Data, start: int, count: int, name: str, kind: str) -> None:
+        self._data = data
+        self._start = start
+        self._count = count
+        self._name = name
+        self._kind = kind
+
+    def _item(self, index: int) -> Any:
+        return _ELEMENTS[self._kind](self._data, self._start + index * SCALAR_WIDTH[self._kind])[0]
+
+    def _list(self) -> list[Any]:
+        nbytes = self._count * SCALAR_WIDTH[self._kind]
+        return list_of(self._kind, memoryview(self._data)[self._start : self._start + nbytes])
+
+    def _array(self) -> np.ndarray[Any, Any]:
+        return array_of(self._kind, self._data, self._start, self._count)
+
+
+def list_of(kind: str, elements: memoryview) -> list[Any]:
+    """The values of an array of scalars as they are stored."""
+    if kind == "bool":
+        return [element != 0 for element in elements]
+    code: Any = SCALAR_CODE[kind]
+    values: list[Any] = elements.cast(code).tolist()
+    return values
+
+
+def array_of(kind: str, data: Data, start: int, count: int) -> np.ndarray[Any, Any]:
+    """An array of scalars as they are stored, without a copy; read-only."""
+    import numpy
+
+    array: Any
+    own = numpy.dtype(DTYPES[kind])
+    if count:
+        array = numpy.frombuffer(data, own, count, start)
+    else:
+        array = numpy.empty(0, own)
+        array.flags.writeable = False
+    return array  # type: ignore[no-any-return]
 
 
 class RepeatedText(Repeated):
-    """A repeated string or bytes field."""
+    """A repeated string or bytes field of a YaFF message."""
 
-    __slots__ = ("_read",)
+    __slots__ = ("_data", "_read", "_start")
+    _data: Data
+    _start: int  # of the first element, absolute
     _read: Callable[[Data, int], Any]
 
     def __init__(
@@ -201,11 +233,22 @@ class RepeatedText(Repeated):
         return self._read(data, start + read_u32(data, start + 4 * index)[0])
 
 
-class RepeatedMessages(Repeated):
-    """A repeated message field: each element is a view; fixed messages lie in the array itself."""
+class Messages(Repeated):
+    """A repeated message field: each element is a view."""
 
-    __slots__ = ("_element", "_owner", "_width")
-    _element: type[View]
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self))}]"
+
+
+class RepeatedMessages(Messages):
+    """Messages in a YaFF message; fixed ones lie in the array itself."""
+
+    __slots__ = ("_data", "_element", "_owner", "_start", "_width")
+    _data: Data
+    _start: int  # of the first element, absolute
+    _element: type[YaffView]
     _width: int  # bytes of an inlined element, 0 where the array holds offsets
 
     def __init__(
@@ -214,7 +257,7 @@ class RepeatedMessages(Repeated):
         start: int,
         count: int,
         name: str,
-        element: type[View],
+        element: type[YaffView],
         width: int,
         owner: Any,
     ) -> None:
@@ -226,22 +269,19 @@ class RepeatedMessages(Repeated):
         self._width = width
         self._owner = owner
 
-    def _item(self, index: int) -> View:
+    def _item(self, index: int) -> YaffView:
         data, start = self._data, self._start
         if self._width:
             return self._element(data, start + self._width * index, self._owner)
         return self._element(data, start + read_u32(data, start + 4 * index)[0], self._owner)
 
-    def __str__(self) -> str:
-        return f"[{', '.join(map(str, self))}]"
-
 
 _ELEMENTS = {kind: struct.Struct("<" + code).unpack_from for kind, code in SCALAR_CODE.items()}
 # numpy's names: an enum is an int32, a bool a byte.
-_DTYPES = {kind: "?" if code == "?" else f"<{code}" for kind, code in SCALAR_CODE.items()}
+DTYPES = {kind: "?" if code == "?" else f"<{code}" for kind, code in SCALAR_CODE.items()}
 
 
-def make_repeated(f: FieldPlan, element: Callable[[], type[View]]) -> MakeRepeated:
+def make_repeated(f: FieldPlan, element: Callable[[], type[YaffView]]) -> MakeRepeated:
     """A function that makes the value of a repeated field; ``element`` gives the class of its messages."""
     kind, name = f.kind, f.name
     if kind == "message":

@@ -16,7 +16,7 @@ def sample(view: View, lines: int, width: int) -> Any:
     It has at least ``lines`` lines of its text, if there are as many; text that is longer than ``width``
     characters is cut there. Nothing behind that is read.
     """
-    message = view._plan_.plan.schema.message_class(view._plan_.full_name)()
+    message = view._schema_.message_class(view._access_.descriptor.full_name)()
     _Sample(lines, width).fill(message, view)
     return message
 
