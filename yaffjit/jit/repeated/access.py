@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 from llvmlite import ir
 from numba import njit
 from numba.core import cgutils, types
-from numba.core.imputils import RefType, impl_ret_borrowed, iternext_impl, lower_builtin
+from numba.core.imputils import (
+    RefType,
+    impl_ret_borrowed,
+    impl_ret_new_ref,
+    iternext_impl,
+    lower_builtin,
+)
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 from numba.cpython.slicing import fix_slice, guard_invalid_slice
 
@@ -18,7 +24,7 @@ from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.lengths import has_length
 from yaffjit.jit.records import raise_jitted
 from yaffjit.jit.refusals import refused_call, shown
-from yaffjit.jit.repeated.elements import Elements
+from yaffjit.jit.repeated.elements import ArrayElements, elements_of
 from yaffjit.jit.repeated.type import RepeatedIteratorType, RepeatedType
 from yaffjit.jit.truth import has_truth
 
@@ -39,12 +45,12 @@ class _Len(Typing):
 
 @lower_builtin(len, RepeatedType)
 def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    return Elements(context, builder, sig.args[0], args[0]).count
+    return elements_of(context, builder, sig.args[0], args[0]).count
 
 
 @has_truth(RepeatedType)
 def _is_true(context: Any, builder: ir.IRBuilder, repeated: Any, value: ir.Value) -> ir.Value:
-    return builder.icmp_signed("!=", Elements(context, builder, repeated, value).count, I64(0))
+    return builder.icmp_signed("!=", elements_of(context, builder, repeated, value).count, I64(0))
 
 
 @infer_global(operator.getitem)
@@ -81,7 +87,7 @@ def raise_element_error(
 @lower_builtin(operator.getitem, RepeatedType, types.Integer)
 def _get_element(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     repeated = sig.args[0]
-    elements = Elements(context, builder, repeated, args[0])
+    elements = elements_of(context, builder, repeated, args[0])
     index, count = args[1], elements.count
     index = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
     with builder.if_then(builder.icmp_unsigned(">=", index, count), likely=False):
@@ -94,13 +100,13 @@ def _get_element(context: Any, builder: ir.IRBuilder, sig: Signature, args: list
 
 @lower_builtin(operator.getitem, RepeatedType, types.SliceType)
 def _get_slice(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    elements = Elements(context, builder, sig.args[0], args[0])
+    elements = elements_of(context, builder, sig.args[0], args[0])
     bounds = context.make_helper(builder, sig.args[1], value=args[1])
     guard_invalid_slice(context, builder, sig.args[1], bounds)
     fix_slice(builder, bounds, elements.count)
     count = _slice_length(builder, bounds)
-    part = make_part(context, builder, sig.return_type, elements, bounds.start, bounds.step, count)
-    return impl_ret_borrowed(context, builder, sig.return_type, part)
+    part = elements.part(bounds.start, bounds.step, count)
+    return impl_ret_new_ref(context, builder, sig.return_type, part)
 
 
 def _slice_length(builder: ir.IRBuilder, bounds: Any) -> ir.Value:
@@ -113,38 +119,21 @@ def _slice_length(builder: ir.IRBuilder, bounds: Any) -> ir.Value:
     return builder.select(builder.icmp_signed(">", distance, I64(0)), length, I64(0))
 
 
-def make_part(
-    context: Any,
-    builder: ir.IRBuilder,
-    typ: RepeatedType,
-    elements: Elements,
-    start: ir.Value,
-    step: ir.Value,
-    count: ir.Value,
-) -> ir.Value:
-    """``count`` of the elements, from index ``start`` on, each ``step`` after the one before.
-
-    It has their owner without a reference of its own.
-    """
-    made = cgutils.create_struct_proxy(typ)(context, builder)
-    made.pointer, made.owner, made.count = elements.pointer, elements.owner, count
-    made.first = builder.add(elements.first, builder.mul(start, elements.step))
-    made.step = builder.mul(elements.step, step)
-    return made._getvalue()
-
-
 @lower_builtin("getiter", RepeatedType)
 def _iterate(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    return _iterator(context, builder, sig.return_type, Elements(context, builder, sig.args[0], args[0]))
+    iterator = _iterator(context, builder, sig.return_type, args[0])
+    return impl_ret_borrowed(context, builder, sig.return_type, iterator)
 
 
-def _iterator(context: Any, builder: ir.IRBuilder, typ: RepeatedIteratorType, elements: Elements) -> ir.Value:
+def _iterator(context: Any, builder: ir.IRBuilder, typ: RepeatedIteratorType, value: ir.Value) -> ir.Value:
+    """An iterator over a native value, whose references it takes."""
+    native = cgutils.create_struct_proxy(typ.repeated)(context, builder, value)
     made = cgutils.create_struct_proxy(typ)(context, builder)
-    made.pointer, made.count, made.owner = elements.pointer, elements.count, elements.owner
+    made.pointer, made.count, made.owner = native.pointer, native.count, native.owner
     if typ.repeated.part:
-        made.first, made.step = elements.first, elements.step
+        made.first, made.step = native.first, native.step
     made.index = cgutils.alloca_once_value(builder, I64(0))
-    return impl_ret_borrowed(context, builder, typ, made._getvalue())
+    return made._getvalue()
 
 
 @lower_builtin("iternext", RepeatedIteratorType)
@@ -156,7 +145,7 @@ def _next(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Val
     inside = builder.icmp_signed("<", index, native.count)
     result.set_valid(inside)
     with builder.if_then(inside):
-        result.yield_(Elements.of(context, builder, iterator.repeated, native).at(index))
+        result.yield_(ArrayElements(context, builder, iterator.repeated, native).at(index))
         builder.store(builder.add(index, I64(1)), native.index)
 
 
@@ -174,7 +163,12 @@ class _Reversed(Typing):
 @lower_builtin(reversed, RepeatedType)
 def _reversed(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     iterator: RepeatedIteratorType = sig.return_type
-    elements = Elements(context, builder, sig.args[0], args[0])
-    last = builder.sub(elements.count, I64(1))
-    part = make_part(context, builder, iterator.repeated, elements, last, I64(-1), elements.count)
-    return _iterator(context, builder, iterator, Elements(context, builder, iterator.repeated, part))
+    part = reversed_part(context, builder, sig.args[0], args[0])
+    return impl_ret_new_ref(context, builder, iterator, _iterator(context, builder, iterator, part))
+
+
+def reversed_part(context: Any, builder: ir.IRBuilder, typ: RepeatedType, value: ir.Value) -> ir.Value:
+    """The slice of all elements in reverse, with references of its own."""
+    elements = elements_of(context, builder, typ, value)
+    count = elements.count
+    return elements.part(builder.sub(count, I64(1)), I64(-1), count)

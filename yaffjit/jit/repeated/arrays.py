@@ -6,6 +6,7 @@ in Python, so its array is a new one with the dtype that numpy gives a list of s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.integers.type import implementation
 from yaffjit.jit.refusals import refusal
 from yaffjit.jit.repeated.access import Typing
-from yaffjit.jit.repeated.elements import Elements
+from yaffjit.jit.repeated.elements import ArrayElements, Elements, elements_of
 from yaffjit.jit.repeated.type import RepeatedType
 from yaffjit.plan.model import SCALAR_CODE
 
@@ -54,25 +55,50 @@ def array_type(repeated: RepeatedType) -> types.Array:
 
 
 def as_array(context: Any, builder: ir.IRBuilder, repeated: RepeatedType, value: ir.Value) -> ir.Value:
-    """The native array: of a field one that doesn't count its bytes' owner, of a slice one of its own."""
+    """The native array: one that doesn't count its bytes' owner, but one of its own if `is_new`."""
     typ = array_type(repeated)
-    elements = Elements(context, builder, repeated, value)
+    elements = elements_of(context, builder, repeated, value)
     if repeated.part:
-        return _copy(context, builder, typ, elements)
+        return copied(context, builder, typ, elements)
+    if isinstance(elements, ArrayElements):
+        return array_over(context, builder, typ, elements.pointer, elements.count, elements.owner)
+    return array_makers[type(repeated)](context, builder, typ, elements)
+
+
+# What gives the array of a field that isn't one already, by the class of its type: of the context, the builder,
+# the array's type and the elements.
+array_makers: dict[type[RepeatedType], Callable[[Any, ir.IRBuilder, types.Array, Any], ir.Value]] = {}
+
+
+def is_new(repeated: RepeatedType) -> bool:
+    """Whether `as_array` gives an array with a reference of its own."""
+    return repeated.part or type(repeated) in array_makers
+
+
+def array_over(
+    context: Any,
+    builder: ir.IRBuilder,
+    typ: types.Array,
+    pointer: ir.Value,
+    count: ir.Value,
+    owner: ir.Value,
+) -> ir.Value:
+    """A native array over the numbers at a pointer."""
     data = context.get_data_type(typ.dtype)
+    width = I64(context.get_abi_sizeof(data))
     made = make_array(typ)(context, builder)
     populate_array(
         made,
-        data=builder.bitcast(elements.pointer, data.as_pointer()),
-        shape=[elements.count],
-        strides=[I64(repeated.f.element_width)],
-        itemsize=I64(repeated.f.element_width),
-        meminfo=elements.owner,
+        data=builder.bitcast(pointer, data.as_pointer()),
+        shape=[count],
+        strides=[width],
+        itemsize=width,
+        meminfo=owner,
     )
     return made._getvalue()
 
 
-def _copy(context: Any, builder: ir.IRBuilder, typ: types.Array, elements: Elements) -> ir.Value:
+def copied(context: Any, builder: ir.IRBuilder, typ: types.Array, elements: Elements) -> ir.Value:
     made = _empty_nd_impl(context, builder, typ, [elements.count])
     with cgutils.for_range(builder, elements.count) as loop:
         slot = cgutils.get_item_pointer(context, builder, typ, made, [loop.index])
@@ -91,7 +117,7 @@ class _AsArray(Typing):
 @lower_builtin(np.asarray, RepeatedType)
 def _as_array(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     made = as_array(context, builder, sig.args[0], args[0])
-    returns = impl_ret_new_ref if sig.args[0].part else impl_ret_borrowed
+    returns = impl_ret_new_ref if is_new(sig.args[0]) else impl_ret_borrowed
     return returns(context, builder, sig.return_type, made)
 
 
@@ -141,7 +167,7 @@ def _of_arrays(function: Any) -> None:
             wanted = inner.args[i]
             if isinstance(typ, RepeatedType):
                 taken[i] = as_array(context, builder, typ, value)
-                if typ.part:
+                if is_new(typ):
                     copies.append((wanted, taken[i]))
             else:
                 taken[i] = context.cast(builder, value, typ, wanted)

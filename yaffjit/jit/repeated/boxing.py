@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
+from numba.core import cgutils
 from numba.extending import box
 
 from yaffjit.jit.boxing import constant, get_source, owner_of, view_class_of
 from yaffjit.jit.emit.outline import I64
-from yaffjit.jit.repeated.elements import Elements
+from yaffjit.jit.repeated.elements import ArrayElements
 from yaffjit.jit.repeated.type import RepeatedType
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _EMPTY_ARRAY = bytes(_COUNT_WIDTH)
 @box(RepeatedType)
 def _box(typ: RepeatedType, value: ir.Value, c: Any) -> ir.Value:
     b, api = c.builder, c.pyapi
-    elements = Elements(c.context, b, typ, value)
+    elements = ArrayElements(c.context, b, typ, cgutils.create_struct_proxy(typ)(c.context, b, value))
     numbers = [b.ptrtoint(elements.pointer, I64)]
     if typ.part:
         numbers += [elements.first, elements.step, elements.count]

@@ -19,7 +19,7 @@ from yaffjit.jit.integers.compare import FLOATS_OF_INTEGERS, holds_floats
 from yaffjit.jit.integers.type import implementation, uint64_exact
 from yaffjit.jit.refusals import refused_call
 from yaffjit.jit.repeated.access import Typing
-from yaffjit.jit.repeated.elements import Elements, search
+from yaffjit.jit.repeated.elements import Elements, elements_of, search
 from yaffjit.jit.repeated.equality import Sought, comparable, equal, taken_as, why_not_compared
 from yaffjit.jit.repeated.type import RepeatedType
 
@@ -31,7 +31,7 @@ def find(
     repeated, typ = sig.args[:2]
     if not comparable(repeated.element, typ):
         return I64(-1)
-    elements = Elements(context, builder, repeated, args[0])
+    elements = elements_of(context, builder, repeated, args[0])
     sought = Sought(context, builder, repeated.element, typ, args[1])
     count = builder.select(sought.possible, elements.count, I64(0))
 
@@ -109,7 +109,7 @@ class _List:
 
 
 def _items(context: Any, builder: ir.IRBuilder, typ: types.Type, value: ir.Value) -> Elements | _List:
-    return (Elements if isinstance(typ, RepeatedType) else _List)(context, builder, typ, value)
+    return (elements_of if isinstance(typ, RepeatedType) else _List)(context, builder, typ, value)
 
 
 def _equal(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:

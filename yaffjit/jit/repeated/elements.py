@@ -62,43 +62,87 @@ def element_count(builder: ir.IRBuilder, array: ir.Value, frozen: bool = True) -
 
 
 class Elements:
-    """The elements of a native repeated value, counted from its own first.
+    """The elements of a native repeated value, counted from its own first, wherever they lie.
+
+    Args:
+        context, builder: numba's; where the builder is now comes before all that is asked later.
+        typ: the value's type.
+        native: the value's members.
 
     Attributes:
-        typ: the value's type.
-        count: how many there are, as an i64.
-        pointer: to the array's first element, null if the field is absent.
-        first, step: which of the array's elements these are.
+        typ: as given.
         owner: of the bytes; what `at` gives has it without a reference of its own.
     """
 
-    def __init__(self, context: Any, builder: ir.IRBuilder, typ: RepeatedType, value: ir.Value) -> None:
-        self._set(context, builder, typ, cgutils.create_struct_proxy(typ)(context, builder, value))
-
-    @classmethod
-    def of(cls, context: Any, builder: ir.IRBuilder, typ: RepeatedType, native: Any) -> Elements:
-        """Of a value's members."""
-        made = cls.__new__(cls)
-        made._set(context, builder, typ, native)
-        return made
-
-    def _set(self, context: Any, builder: ir.IRBuilder, typ: RepeatedType, native: Any) -> None:
+    def __init__(self, context: Any, builder: ir.IRBuilder, typ: RepeatedType, native: Any) -> None:
         self._context = context
         self._builder = builder
         self.typ = typ
-        self.count: ir.Value = native.count
-        self.pointer: ir.Value = native.pointer
         self.owner: ir.Value = native.owner
-        self.first: ir.Value = native.first if typ.part else I64(0)
-        self.step: ir.Value = native.step if typ.part else I64(1)
 
     @property
     def type(self) -> types.Type:
         """The numba type of an element."""
         return self.typ.element
 
+    @property
+    def count(self) -> ir.Value:
+        """How many there are, as an i64."""
+        raise NotImplementedError
+
     def at(self, index: ir.Value) -> ir.Value:
         """The native value of the element at ``index``; requires ``0 <= index < count``."""
+        raise NotImplementedError
+
+    def part(self, start: ir.Value, step: ir.Value, count: ir.Value) -> ir.Value:
+        """``count`` of the elements, from index ``start`` on, each ``step`` after the one before.
+
+        It's a native slice with references of its own.
+        """
+        raise NotImplementedError
+
+
+# (context, builder, type, native value's members) -> its elements
+MakeElements = Callable[[Any, ir.IRBuilder, Any, Any], Elements]
+# By the class of the type; other packages enter theirs here.
+elements_makers: dict[type[RepeatedType], MakeElements] = {}
+
+
+def elements_of(context: Any, builder: ir.IRBuilder, typ: RepeatedType, value: ir.Value) -> Elements:
+    """The elements of a native value."""
+    native = cgutils.create_struct_proxy(typ)(context, builder, value)
+    return elements_makers[type(typ)](context, builder, typ, native)
+
+
+class ArrayElements(Elements):
+    """Elements in an array.
+
+    Attributes:
+        pointer: to the array's first element, null if the field is absent.
+        first, step: which of the array's elements these are.
+    """
+
+    def __init__(self, context: Any, builder: ir.IRBuilder, typ: RepeatedType, native: Any) -> None:
+        super().__init__(context, builder, typ, native)
+        self._count: ir.Value = native.count
+        self.pointer: ir.Value = native.pointer
+        self.first: ir.Value = native.first if typ.part else I64(0)
+        self.step: ir.Value = native.step if typ.part else I64(1)
+
+    @property
+    def count(self) -> ir.Value:
+        return self._count
+
+    def part(self, start: ir.Value, step: ir.Value, count: ir.Value) -> ir.Value:
+        b = self._builder
+        made = cgutils.create_struct_proxy(self.typ.sliced())(self._context, b)
+        made.pointer, made.owner, made.count = self.pointer, self.owner, count
+        made.first = b.add(self.first, b.mul(start, self.step))
+        made.step = b.mul(self.step, step)
+        self._context.nrt.incref(b, self.typ.sliced(), made._getvalue())
+        return made._getvalue()
+
+    def at(self, index: ir.Value) -> ir.Value:
         if self.typ.part:
             b = self._builder
             index = b.add(self.first, b.mul(index, self.step))
@@ -176,3 +220,4 @@ def search(
 
 
 field_readers["repeated"] = read_repeated
+elements_makers[RepeatedType] = ArrayElements

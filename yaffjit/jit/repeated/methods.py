@@ -20,7 +20,7 @@ from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.integers.type import is_integer
 from yaffjit.jit.refusals import Method, is_probed, refusal
 from yaffjit.jit.repeated.compare import find
-from yaffjit.jit.repeated.elements import Elements
+from yaffjit.jit.repeated.elements import elements_of
 from yaffjit.jit.repeated.equality import Sought, comparable, why_not_compared
 from yaffjit.jit.repeated.type import RepeatedType
 
@@ -94,7 +94,7 @@ def _count(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Va
     repeated, typ = sig.recvr or sig.args[0], sig.args[-1]
     if not comparable(repeated.element, typ):
         return I64(0)
-    elements = Elements(context, builder, repeated, args[0])
+    elements = elements_of(context, builder, repeated, args[0])
     sought = Sought(context, builder, repeated.element, typ, args[1])
     total = cgutils.alloca_once_value(builder, I64(0))
     with cgutils.for_range(builder, elements.count) as loop:
@@ -109,7 +109,7 @@ def _count(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Va
 def _index(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     repeated = sig.recvr or sig.args[0]
     value_type = sig.args[0] if sig.recvr else sig.args[1]
-    count = Elements(context, builder, repeated, args[0]).count
+    count = elements_of(context, builder, repeated, args[0]).count
     start, stop = (_bound(builder, value, count) for value in (*args[2:], *(I64(0), count)[len(args) - 2 :]))
     found = find(context, builder, signature(types.int64, repeated, value_type), args, start)
     missing = builder.icmp_unsigned(">=", found, stop)  # -1 is missing too

@@ -21,7 +21,7 @@ from yaffjit.jit.integers import uint64_exact
 from yaffjit.jit.integers.type import operand
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.repeated.access import Typing
-from yaffjit.jit.repeated.elements import Elements
+from yaffjit.jit.repeated.elements import Elements, elements_of
 from yaffjit.jit.repeated.equality import call_function, taken_as
 from yaffjit.jit.repeated.type import RepeatedType
 from yaffjit.jit.types import BorrowedType
@@ -74,7 +74,7 @@ def _sum(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Valu
 
 @lower_builtin(sum, RepeatedType, types.Any)
 def _sum_from(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-    elements = Elements(context, builder, sig.args[0], args[0])
+    elements = elements_of(context, builder, sig.args[0], args[0])
     start_type = sig.args[1] if len(sig.args) > 1 else types.int64
     wide = taken_as(elements.type)
     if sig.return_type is not types.float64:  # modulo 2**64
@@ -181,14 +181,14 @@ def _register_extreme(function: Any, better: Any, sign: str) -> None:
 
     @lower_builtin(function, RepeatedType)
     def of_elements(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-        elements = Elements(context, builder, sig.args[0], args[0])
+        elements = elements_of(context, builder, sig.args[0], args[0])
         with builder.if_then(builder.icmp_signed("==", elements.count, I64(0)), likely=False):
             context.call_conv.return_user_exc(builder, ValueError, (empty_text,))
         return impl_ret_borrowed(context, builder, sig.return_type, best_of(context, builder, elements))
 
     @lower_builtin(function, RepeatedType, types.Any)
     def with_default(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
-        elements = Elements(context, builder, sig.args[0], args[0])
+        elements = elements_of(context, builder, sig.args[0], args[0])
         result_type = sig.return_type
         result = cgutils.alloca_once_value(builder, args[1])
         with builder.if_else(builder.icmp_signed(">", elements.count, I64(0))) as (some, none):

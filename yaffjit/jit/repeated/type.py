@@ -48,7 +48,11 @@ class RepeatedType(BorrowedType, PlanType, types.IterableType):
         self.owned = owned
 
     def as_owned(self) -> RepeatedType:
-        return RepeatedType(self.mp, self.f.name, self.part, True)
+        return self._like(part=self.part, owned=True)
+
+    def _like(self, *, part: bool, owned: bool) -> RepeatedType:
+        """The type of another form of the same field."""
+        return type(self)(self.mp, self.f.name, part, owned)
 
     @property
     def element(self) -> types.Type:
@@ -65,7 +69,7 @@ class RepeatedType(BorrowedType, PlanType, types.IterableType):
 
     def sliced(self) -> RepeatedType:
         """The type of this one's slices."""
-        return self if self.part else RepeatedType(self.mp, self.f.name, True, self.owned)
+        return self if self.part else self._like(part=True, owned=self.owned)
 
     @property
     def elements_stored(self) -> tuple[Any, ...]:
@@ -76,15 +80,18 @@ class RepeatedType(BorrowedType, PlanType, types.IterableType):
             return child.full_name, child.fingerprint, f.inlined
         return (SCALAR_CODE.get(f.kind, f.kind),)
 
-    def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
+    def _is_alike(self, other: Any) -> bool:
+        return type(other) is type(self) and other.elements_stored == self.elements_stored
+
+    def unify(self, typingctx: Any, other: Any) -> types.Type | None:
         """Fields of equal elements share a variable; with a slice it's a slice, with an owned one owned."""
-        if isinstance(other, RepeatedType) and other.elements_stored == self.elements_stored:
+        if self._is_alike(other):
             shared: Any = like(other, self)
             return shared.sliced() if other.part else shared
         return None
 
-    def can_convert_from(self, typingctx: Any, other: types.Type) -> Conversion | None:
-        if isinstance(other, RepeatedType) and other.elements_stored == self.elements_stored:
+    def can_convert_from(self, typingctx: Any, other: Any) -> Conversion | None:
+        if self._is_alike(other):
             fits = (self.part or not other.part) and (self.owned or not other.owned)
             return Conversion.safe if fits else None
         return None
