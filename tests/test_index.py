@@ -277,7 +277,7 @@ def test_wrong_options(row_type: yj.MessageType, index_path: Path) -> None:
     before = index_path.read_bytes()
     for options, sentence in (
         ({"layout": "fixed"}, "layout must be one of 'flat', 'sparse', 'auto', 'smallest', not 'fixed'"),
-        ({"representation": "wire"}, "representation 'wire' isn't supported; supported: 'yaff'"),
+        ({"representation": "wire"}, "representation 'wire' isn't supported; supported: 'yaff', 'protobuf'"),
     ):
         with pytest.raises(ValueError) as caught:
             yj.build_index(index_path, row_type, [{}], **options)  # type: ignore[arg-type]

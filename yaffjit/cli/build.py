@@ -36,7 +36,8 @@ def add_build(commands: Any) -> None:
         "yaffjit build ads.proto ads.Banner 'in/*.pb' -o banners.arrow --framing files\n"
         "yaffjit build ads.proto ads.Banner x.parquet -o banners.arrow --framing parquet:payload\n"
         "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --on-error skip --memory 1G\n"
-        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --key id",
+        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --key id\n"
+        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --representation protobuf",
     )
     parser.add_argument(
         "schema", type=path_text, metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet"
@@ -52,6 +53,12 @@ def add_build(commands: Any) -> None:
         required=True,
         metavar="INDEX",
         help="the file to write, or the directory",
+    )
+    parser.add_argument(
+        "--representation",
+        choices=("yaff", "protobuf"),
+        default="yaff",
+        help="how messages are encoded in the index; protobuf: they stay as they are (default: yaff)",
     )
     _add_build_options(parser)
     add_key_options(parser, required=False)
@@ -135,6 +142,7 @@ def _build(parsed: argparse.Namespace) -> None:
         built = yj.build_index(
             *(parsed.output, schema[parsed.message], reader),
             **_options(parsed),
+            representation=parsed.representation,
             key=parsed.key,
             duplicates=parsed.duplicates,
         )

@@ -74,6 +74,28 @@ def verify_protobuf_many(plan: Plan, full_name: str, data: Any, offsets: Any, fi
             )
 
 
+def faults_of_many(
+    plan: Plan, full_name: str, data: Any, offsets: Any, first_row: int = 0
+) -> dict[int, VerifyError]:
+    """What is wrong with those of many messages that protobuf doesn't accept, by their number from 0.
+
+    Args: as `verify_protobuf_many`; errors count rows from ``first_row``.
+    """
+    found: dict[int, VerifyError] = {}
+    array = np.ascontiguousarray(offsets, np.int64)
+    row, count = 0, len(array) - 1
+    while row < count:
+        try:
+            verify_protobuf_many(plan, full_name, data, array[row:], first_row + row)
+            break
+        except VerifyError as error:
+            assert error.row is not None
+            row = error.row - first_row
+            found[row] = error
+            row += 1
+    return found
+
+
 def _accepted(kernel: ScanKernel, table: WireTable, data: NDArray[Any], offsets: NDArray[Any]) -> int:
     """How many rows are accepted before the first one that isn't."""
     count = len(offsets) - 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,55 @@ from yaffjit.index.metadata import (
 )
 
 LEAST_NBYTES = 1 << 20  # of the buffer of a batch
+MOST_BEHIND = 32 << 20  # bytes of a batch that is written while the next one is gathered
+
+
+class _Gathered:
+    """Rows of a batch."""
+
+    def __init__(self, nullable: bool) -> None:
+        self.rows = 0
+        self.data = np.empty(LEAST_NBYTES, np.uint8)
+        self.offsets = np.zeros(BATCH_ROWS + 1, np.int64)
+        self.valid = np.ones(BATCH_ROWS if nullable else 0, np.bool_)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.offsets[self.rows])
+
+    def take(self, data: Any, offsets: NDArray[np.int64], valid: NDArray[np.bool_] | None) -> None:
+        begin, end = int(offsets[0]), int(offsets[-1])
+        used, rows = self.nbytes, len(offsets) - 1
+        filled = used + end - begin
+        if filled > len(self.data):
+            grown = np.empty(max(filled, min(2 * len(self.data), BATCH_NBYTES)), np.uint8)
+            grown[:used] = self.data[:used]
+            self.data = grown
+        self.data[used:filled] = data[begin:end]
+        np.add(offsets[1:], used - begin, out=self.offsets[self.rows + 1 : self.rows + rows + 1])
+        if valid is not None:
+            self.valid[self.rows : self.rows + rows] = valid
+        self.rows += rows
+
+    def column(self) -> Any:
+        """As Arrow has them, in place."""
+        valid = self.valid[: self.rows]
+        nulls = len(valid) - int(np.count_nonzero(valid))
+        validity = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
+        offsets, data = self.offsets[: self.rows + 1], self.data[: self.nbytes]
+        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), self.rows, buffers, nulls)
+
+    def clear(self) -> None:
+        self.rows = 0
+        self.valid[:] = True
 
 
 class BatchWriter:
     """Gathers encoded messages and writes them with their checksum whenever a batch is full.
+
+    A context manager: a batch is written on a thread of its own while the next one is gathered, so that who
+    gathers doesn't wait for the disk. (Large batches aren't, so that memory is bounded.)
 
     Args:
         path: of the file, for errors.
@@ -73,10 +120,19 @@ class BatchWriter:
             options = ipc.IpcWriteOptions(compression=compression)
             self._writer = ipc.new_file(file, self._schema, options=options)
         self._number = 0
-        self._rows = 0
-        self._data = np.empty(LEAST_NBYTES, np.uint8)
-        self._offsets = np.zeros(BATCH_ROWS + 1, np.int64)
-        self._valid = np.ones(BATCH_ROWS if nullable else 0, np.bool_)
+        self._now = _Gathered(nullable)
+        self._other: _Gathered | None = None
+        self._nullable = nullable
+        self._thread = ThreadPoolExecutor(1, "yaffjit-write")  # of few rows none starts
+        self._written: Future[None] | None = None
+
+    def __enter__(self) -> BatchWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.shutdown()
 
     def add(self, data: Any, offsets: NDArray[np.int64], valid: NDArray[np.bool_] | None = None) -> None:
         """Messages ``data[offsets[i]:offsets[i + 1]]``, null where they aren't valid."""
@@ -87,36 +143,22 @@ class BatchWriter:
             if self._is_full:
                 self._write(last=False)
             end = self._end(offsets, row)
-            self._take(data, offsets[row : end + 1], None if valid is None else valid[row:end])
+            self._now.take(data, offsets[row : end + 1], None if valid is None else valid[row:end])
             row = end
 
     @property
     def _is_full(self) -> bool:
-        return self._rows == BATCH_ROWS or int(self._offsets[self._rows]) >= BATCH_NBYTES
+        return self._now.rows == BATCH_ROWS or self._now.nbytes >= BATCH_NBYTES
 
     def _end(self, offsets: NDArray[np.int64], row: int) -> int:
         """Behind the last of some rows that goes into the batch."""
-        filled = offsets[row] + BATCH_NBYTES - self._offsets[self._rows]
+        filled = offsets[row] + BATCH_NBYTES - self._now.nbytes
         by_nbytes = int(np.searchsorted(offsets[row + 1 :], filled)) + row + 1
-        return min(by_nbytes, row + BATCH_ROWS - self._rows, len(offsets) - 1)
-
-    def _take(self, data: Any, offsets: NDArray[np.int64], valid: NDArray[np.bool_] | None) -> None:
-        used, rows = int(self._offsets[self._rows]), len(offsets) - 1
-        begin, end = int(offsets[0]), int(offsets[-1])
-        filled = used + end - begin
-        if filled > len(self._data):
-            grown = np.empty(max(filled, min(2 * len(self._data), BATCH_NBYTES)), np.uint8)
-            grown[:used] = self._data[:used]
-            self._data = grown
-        self._data[used:filled] = data[begin:end]
-        np.add(offsets[1:], used - begin, out=self._offsets[self._rows + 1 : self._rows + rows + 1])
-        if valid is not None:
-            self._valid[self._rows : self._rows + rows] = valid
-        self._rows += rows
+        return min(by_nbytes, row + BATCH_ROWS - self._now.rows, len(offsets) - 1)
 
     def close(self, last: bool = True) -> None:
         """Complete the file; ``last``: no further message follows in another one."""
-        rows = self._start + self._rows
+        rows = self._start + self._now.rows
         for name, column in self._others.items():
             if last and len(column) != rows + len(self._skipped):
                 raise ValueError(
@@ -127,29 +169,33 @@ class BatchWriter:
             self._writer.close()
 
     def _write(self, last: bool) -> None:
-        batch = pa.RecordBatch.from_arrays([self._messages(), *self._values()], schema=self._schema)
-        if not self._rows:
+        """Write the batch, at once or on the thread."""
+        rows = self._now.rows
+        batch = pa.RecordBatch.from_arrays([self._now.column(), *self._values()], schema=self._schema)
+        if not rows:
             batch = ipc.read_record_batch(batch.serialize(), self._schema)
+        number = self._number
+        self._number += 1
+        self._start += rows
+        if self._written is not None:
+            self._written.result()
+            self._written = None
+        if last or self._now.nbytes > MOST_BEHIND:
+            self._write_batch(number, last, batch)
+        else:
+            self._written = self._thread.submit(self._write_batch, number, last, batch)
+            self._now, self._other = self._other or _Gathered(self._nullable), self._now
+        self._now.clear()
+
+    def _write_batch(self, number: int, last: bool, batch: Any) -> None:
         metadata = {
-            BATCH_KEY: str(self._number),
+            BATCH_KEY: str(number),
             LAST_KEY: str(int(last)),
-            CHECKSUM_KEY: checksum(self._text, self._number, last, batch),
+            CHECKSUM_KEY: checksum(self._text, number, last, batch),
         }
         with writing(self._path):
             self._writer.write_batch(batch, custom_metadata=metadata)
             self._wrote(self._file.tell())
-        self._number += 1
-        self._start += self._rows
-        self._rows = 0
-        self._valid[:] = True
-
-    def _messages(self) -> Any:
-        rows = self._rows
-        nulls = len(self._valid[:rows]) - int(np.count_nonzero(self._valid[:rows]))
-        validity = pa.py_buffer(np.packbits(self._valid[:rows], bitorder="little")) if nulls else None
-        offsets, data = self._offsets[: rows + 1], self._data[: self._offsets[rows]]
-        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_binary(), rows, buffers, nulls)
 
     def _values(self) -> list[Any]:
         """The other columns of the batch."""
@@ -158,7 +204,7 @@ class BatchWriter:
         arrays = []
         for name, column in self._others.items():
             part = self._of_rows(column)
-            if len(part) != self._rows:
+            if len(part) != self._now.rows:
                 raise ValueError(f"column {name!r} has {len(column)} values, but there are more messages")
             arrays.append(part.combine_chunks())
         # As a reader will see them: slices and bitmaps are normalised on the way through Arrow's format.
@@ -170,8 +216,8 @@ class BatchWriter:
     def _of_rows(self, column: Any) -> Any:
         """The values of a batch's rows."""
         if not self._skipped:
-            return column.slice(self._start, self._rows)
+            return column.slice(self._start, self._now.rows)
         skipped = np.array(self._skipped, np.int64)
-        rows = np.arange(self._start, self._start + self._rows)
+        rows = np.arange(self._start, self._start + self._now.rows)
         rows += np.searchsorted(skipped - np.arange(len(skipped)), rows, "right")
         return column.take(pa.array(rows[rows < len(column)]))

@@ -125,11 +125,13 @@ def _check_messages(
 ) -> Checked:
     """Hash the data of a batch whose offsets are known to be good, and verify its messages on the way."""
     from yaffjit.codec.verify import verify_many
+    from yaffjit.codec.verify_protobuf import verify_protobuf_many
 
+    is_yaff = part.description.representation == "yaff"
     position, nbytes, offsets = part.messages(number)
     data = part.data[position : position + nbytes]
     wrong: VerifyError | None = None
-    ascending = True
+    ascending = is_yaff
     hashed = row = 0
     for stop in _pieces(offsets):
         end = int(offsets[stop])
@@ -137,7 +139,10 @@ def _check_messages(
             begin = int(offsets[row])
             own = offsets[row : stop + 1] - begin
             try:
-                ascending &= verify_many(mp, data[begin:end], own, first_row=first_row + row)
+                if is_yaff:
+                    ascending &= verify_many(mp, data[begin:end], own, first_row=first_row + row)
+                else:
+                    verify_protobuf_many(mp.plan, mp.full_name, data[begin:end], own, first_row + row)
             except VerifyError as error:
                 wrong = error
         # In this order, because verifying has them loaded ahead of itself, and hashing doesn't.

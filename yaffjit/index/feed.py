@@ -1,13 +1,13 @@
 """Messages of any origin, one after the other, as the bytes that an index stores.
 
-The caller's thread reads them, and has others transcode protobuf bytes meanwhile, a unit at a time.
+The caller's thread reads them, and has others encode protobuf bytes meanwhile, a unit at a time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from yaffjit.build.unknown import UnknownFields
 from yaffjit.codec import transcode
-from yaffjit.codec.encode import encode, own_message
 from yaffjit.codec.tiers import BYTE_SECONDS
-from yaffjit.codec.transcode import encode_as, transcode_many
 from yaffjit.errors import DecodeError, EncodeError, VerifyError
+from yaffjit.index.encoders import Made, class_of, encoder
 from yaffjit.index.ordered import Ordered
 from yaffjit.index.sources import Offsets, Sizes, Source, Unit, Valid
 from yaffjit.plan import MessagePlan
@@ -30,15 +29,13 @@ ON_ERROR = ("raise", "skip", "null")
 SHOWN_ERRORS = 10
 
 MEMORY = 512 << 20
-# What the process has besides: Python, the libraries, and a batch of the writer.
-OTHER_MEMORY = 320 << 20
+# What the process has besides: Python, the libraries, and the batches of the writer.
+OTHER_MEMORY = 352 << 20
 UNIT_NBYTES = (4 << 20) - 1  # so that the transcoder does a unit in one piece
 LEAST_UNIT_NBYTES = 256 << 10
 PLAIN_UNIT_NBYTES = 1 << 19  # in Python, so that Ctrl-C needn't wait long
 MADE = 2  # bytes that a unit may become, of each that it may have
 UNITS_AHEAD = 3  # for each thread
-
-FLAT_BIT = 0x80  # in the second byte of the header of a dynamic message
 
 
 @dataclass
@@ -65,18 +62,6 @@ class Piece:
         return Piece(self.data, self.offsets[first : last + 1], valid, self.position)
 
 
-@dataclass
-class _Made:
-    """What became of a unit."""
-
-    unit: Unit
-    data: NDArray[np.uint8]
-    offsets: Offsets  # rows that are bad have no bytes
-    errors: dict[int, DecodeError | EncodeError]
-    uncarried: Counter[tuple[str, int]] = field(default_factory=Counter)
-    uncounted: int = 0
-
-
 class Feed:
     """Messages to be stored, as many at a time as are asked for; a context manager, which ends its threads.
 
@@ -86,6 +71,7 @@ class Feed:
         threads: how many transcode, None for one a core.
         memory: bytes that the process may take, about.
         on_error: what becomes of messages that can't be stored: "raise", "skip" or "null".
+        representation: of what is stored.
 
     Attributes:
         rows: messages that were handed out.
@@ -94,8 +80,7 @@ class Feed:
         skipped: numbers of the messages that were left out.
         bad: how many messages couldn't be stored, and errors of the first ones in ``errors``.
         uncarried: occurrences of fields that YaFF doesn't carry, by full name of the message and number.
-        flat: how many dynamic root messages are flat.
-        message, on_error: as given; the full name of the message type.
+        message, on_error, representation: as given; the full name of the message type.
     """
 
     def __init__(
@@ -106,30 +91,30 @@ class Feed:
         threads: int | None = None,
         memory: int = MEMORY,
         on_error: str = "raise",
+        representation: str = "yaff",
     ) -> None:
-        self.rows = self.read = self.read_nbytes = self.nulls = self.bad = self.flat = 0
+        self.rows = self.read = self.read_nbytes = self.nulls = self.bad = 0
         self.skipped: list[int] = []
         self.errors: list[str] = []
         self.uncarried: Counter[tuple[str, int]] = Counter()
         self.uncounted = 0
         self.source = source
         self._mp = mp
-        self._layout = layout
         self.message = mp.full_name
         self.on_error = on_error
-        self._counted = UnknownFields(_class_of(mp), _lost_names(mp))
-        self._own: Callable[[Any], Any] | None = None
+        self.representation = representation
+        self._counted = UnknownFields(class_of(mp), _lost_names(mp))
+        self._encoder = encoder(mp, representation, layout, self._counted)
         threads = checked_threads(threads)
         self._ahead = UNITS_AHEAD * threads if threads > 1 else 1
         unit = max(0, memory - OTHER_MEMORY) // ((1 + MADE) * (self._ahead + 1))
         unit = max(LEAST_UNIT_NBYTES, min(UNIT_NBYTES, unit))
         self._sizes = Sizes(unit, MADE * unit)
         self._units = source.units(self._sizes)
-        self._pool: Ordered[Unit, _Made] = Ordered(self._made, threads)
+        self._pool: Ordered[Unit, Made] = Ordered(self._encoder.many, threads)
         self._rest: Piece | None = None
         self._ended = False
         self._error: Exception | None = None  # of reading, which comes after the messages before it
-        self._default: bytes | None = None
         self._position = 0
 
     def __enter__(self) -> Feed:
@@ -185,9 +170,7 @@ class Feed:
 
     def layouts(self) -> dict[str, int]:
         """How many rows have which layout at their root."""
-        if self._mp.layout != "dynamic":
-            return {self._mp.layout: self.rows}
-        return {"flat": self.flat, "sparse": self.rows - self.flat}
+        return self._encoder.layouts(self.rows)
 
     def _next(self) -> Piece | None:
         while not self._ended and len(self._pool) < self._ahead:
@@ -211,35 +194,24 @@ class Feed:
                 self._error = None
         return None
 
-    def _made(self, unit: Unit) -> _Made:
-        """On a thread: messages of protobuf bytes as they are stored."""
-        done = transcode_many(
-            *(self._mp, unit.data, unit.offsets, self._layout, 1, unit.number), keep_errors=True
-        )
-        return _Made(unit, done.data, done.offsets, done.errors, done.uncarried, done.uncounted)
-
-    def _encoded(self, unit: Unit, items: list[Any]) -> _Made:
+    def _encoded(self, unit: Unit, items: list[Any]) -> Made:
         """Python objects as they are stored."""
-        mp, layout = self._mp, self._layout
-        if self._own is None:
-            self._own = _reader(mp, self._counted)
         offsets = np.zeros(unit.rows + 1, np.int64)
         buffers: list[bytes] = []
         errors: dict[int, DecodeError | EncodeError] = {}
         for i, item in enumerate(items):
             payload = b""
             try:
-                own = self._own(item)
-                payload = encode_as(mp, own, layout) if layout == "smallest" else encode(mp, own, layout)
+                payload = self._encoder.one(item)
             except (EncodeError, DecodeError) as error:
                 errors[i] = error
                 if self.on_error == "raise":
                     break
             buffers.append(payload)
             offsets[i + 1] = offsets[i] + len(payload)
-        return _Made(unit, np.frombuffer(b"".join(buffers), np.uint8), offsets, errors)
+        return Made(unit, np.frombuffer(b"".join(buffers), np.uint8), offsets, errors)
 
-    def _finished(self, made: _Made) -> Piece:
+    def _finished(self, made: Made) -> Piece:
         """A unit in its turn: what was counted, and what becomes of bad messages."""
         unit = made.unit
         if made.errors:
@@ -256,7 +228,7 @@ class Feed:
         rows = np.array(sorted(made.errors), np.int64)
         return self._without(piece, rows) if self.on_error == "skip" else self._with_nulls(piece, rows)
 
-    def _note(self, made: _Made) -> None:
+    def _note(self, made: Made) -> None:
         for i in sorted(made.errors):
             error = self._named(made.unit, i, made.errors[i])
             if self.on_error == "raise":
@@ -285,9 +257,7 @@ class Feed:
 
     def _with_nulls(self, piece: Piece, rows: Offsets) -> Piece:
         """The default instance in place of each, which isn't valid."""
-        if self._default is None:
-            self._default = encode_as(self._mp, _class_of(self._mp)(), self._layout)
-        default = np.frombuffer(self._default, np.uint8)
+        default = np.frombuffer(self._encoder.default(), np.uint8)
         lengths = np.diff(piece.offsets)
         lengths[rows] = len(default)
         pieces = np.split(piece.data, piece.offsets[rows])
@@ -301,8 +271,7 @@ class Feed:
         self.rows += piece.rows
         if piece.valid is not None:
             self.nulls += piece.rows - int(np.count_nonzero(piece.valid))
-        if self._mp.layout == "dynamic":
-            self.flat += _flat_roots(piece.data, piece.offsets)
+        self._encoder.count(piece.data, piece.offsets)
 
     def _show(self, piece: Piece, bar: Bar) -> None:
         if self.source.nbytes is None:
@@ -310,19 +279,6 @@ class Feed:
         elif piece.position is not None and piece.position > self._position:
             bar.update(piece.position - self._position)
             self._position = piece.position
-
-
-def _flat_roots(data: NDArray[np.uint8], offsets: Offsets) -> int:
-    """How many of the dynamic messages are flat, by their headers."""
-    at = offsets[:-1]
-    root = at + data[at]
-    for byte in range(1, 4):
-        root += data[at + byte].astype(np.int64) << 8 * byte
-    return int(np.count_nonzero(data[root + 1] & FLAT_BIT))
-
-
-def _class_of(mp: MessagePlan) -> Any:
-    return mp.plan.schema.message_class(mp.full_name)
 
 
 def _place(item: tuple[str, int]) -> tuple[str, int]:
@@ -351,25 +307,3 @@ def _lost_numbers(mp: MessagePlan, names: list[str]) -> frozenset[str]:
         fields = mp.plan.schema.message_class(name).DESCRIPTOR.fields_by_name
         found += [f"{name} #{fields[field].number}" for field in lost[name]]
     return frozenset(found)
-
-
-def _reader(mp: MessagePlan, counted: UnknownFields) -> Callable[[Any], Any]:
-    """Turns what people have into what `encode` takes, and counts what is lost."""
-    from google.protobuf.message import Message
-
-    from yaffjit.view import View
-
-    message_class = _class_of(mp)
-
-    def read(item: Any) -> Any:
-        if isinstance(item, dict):
-            return item
-        if isinstance(item, View):
-            item = View.to_message(item)
-        if isinstance(item, Message):
-            if type(item) is not message_class:
-                item = own_message(mp, message_class, item)
-            counted.count(item)
-        return item
-
-    return read

@@ -43,6 +43,7 @@ class KeyField:
             raise SchemaError(
                 f"{path!r} can't be a key of {mp.full_name}: keys are integers, text or bytes, not {f.kind}"
             )
+        self._copied = np.empty(0, np.uint8)
         # What must be there for a message to have a key.
         self._needed = path if f.explicit else ".".join(step.f.name for step in steps[:-1])
 
@@ -52,7 +53,7 @@ class KeyField:
 
     def read(self, records: Records) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Keys of rows, and which rows have one; a key of text is the address where it stands, 0
-        for the empty one that isn't stored.
+        for the empty one that isn't stored. It's there until keys are read again.
 
         Integers of 64 bits without a sign are int64 of the same bits.
         """
@@ -78,6 +79,8 @@ class KeyField:
         )
 
     def _addresses(self, records: Records) -> NDArray[np.int64]:
+        if records.representation != "yaff":
+            return self._addresses_of_copies(records)
         from yaffjit.columns.read import _paths
         from yaffjit.jit.columns.positions import find_addresses
 
@@ -89,6 +92,20 @@ class KeyField:
             find_addresses(records, paths, addresses, begin, end)
 
         run_stretches(work, len(records), _STRETCH)
+        return addresses
+
+    def _addresses_of_copies(self, records: Records) -> NDArray[np.int64]:
+        """Of texts that don't stand anywhere in the form that YaFF has, with their length before them."""
+        column: Any = records.columns(self.path)[self.path]
+        lengths = np.diff(column.offsets).astype("<u4")
+        starts = column.offsets[:-1] + 4 * np.arange(len(lengths))
+        heads = (starts[:, np.newaxis] + np.arange(4)).ravel()
+        self._copied = np.empty(len(column.data) + len(heads), np.uint8)
+        is_text = np.ones(len(self._copied), np.bool_)
+        is_text[heads] = False
+        self._copied[heads] = lengths.view(np.uint8)
+        self._copied[is_text] = column.data
+        addresses: NDArray[np.int64] = starts + self._copied.ctypes.data
         return addresses
 
 

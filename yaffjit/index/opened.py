@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from yaffjit.errors import IndexFileError
+from yaffjit.forks import renew_in_forks
 from yaffjit.index.checks import check_batch
 from yaffjit.index.keys import Keys, open_beside, open_listed
 from yaffjit.index.manifest import Manifest, PartEntry, parts_checksum, read_manifest
@@ -68,7 +69,13 @@ class OpenedFiles:
         self._starts = [first for _, _, first in self._batches]
         self._checked = bytearray(len(self._batches))
         self.all_checked = False
-        self._locks = _Locks()
+        self._locks: dict[int, threading.Lock] = {}  # one a batch, made when it's asked for
+        renew_in_forks(self, "_locks", dict)
+
+    @property
+    def representation(self) -> str:
+        """How the messages are encoded."""
+        return self.parts[0].description.representation
 
     @property
     def batches(self) -> list[tuple[Part, int, int]]:
@@ -168,7 +175,7 @@ class OpenedFiles:
         """`ensure` of all rows of a batch."""
         if self.all_checked or self._checked[batch]:
             return
-        with self._locks.of(batch):
+        with self._locks.setdefault(batch, threading.Lock()):
             if not self._checked[batch]:
                 self._check(batch, _shown_nowhere)
 
@@ -182,20 +189,6 @@ class OpenedFiles:
 
 def _shown_nowhere(rows: int) -> None:
     """Of checks on the way to other work, which has its own bar."""
-
-
-class _Locks:
-    """A lock a batch, made when it's asked for; new ones after a fork, which may copy locks that are held."""
-
-    def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._locks: dict[int, threading.Lock] = {}
-
-    def of(self, batch: int) -> threading.Lock:
-        if self._pid != os.getpid():
-            self._locks = {}
-            self._pid = os.getpid()
-        return self._locks.setdefault(batch, threading.Lock())
 
 
 def open_files(path: str, message_type: Any = None, handle: Handle | None = None) -> OpenedFiles:
@@ -240,7 +233,7 @@ def _open_parts(path: str, manifest: Manifest, message_type: Any, handle: Handle
     for entry in entries:
         part = open_part(path, manifest, entry)
         if parts:
-            check_same_columns(parts[0], part)
+            check_same_form(parts[0], part)
         parts.append(part)
     made = OpenedFiles(path, parts[0].plan(message_type), parts, entries, manifest.generation)
     if manifest.key is not None:
@@ -284,8 +277,16 @@ def open_part(path: str, manifest: Manifest, entry: PartEntry) -> Part:
     return part
 
 
-def check_same_columns(first: Part, part: Part) -> None:
-    """Raises IndexFileError if the further columns of two parts don't agree in names, types and order."""
+def check_same_form(first: Part, part: Part) -> None:
+    """Raises IndexFileError if two parts don't agree in how messages are encoded, or in further columns.
+
+    Columns agree in names, types and order.
+    """
+    said, other = first.description.representation, part.description.representation
+    if other != said:
+        raise IndexFileError(
+            f"{part.path} has messages that are encoded as {other!r}, but those of {first.path} are {said!r}"
+        )
     expected, found = described_columns(first.schema), described_columns(part.schema)
     if found != expected:
         raise IndexFileError(

@@ -172,7 +172,8 @@ def _unpacked(part: Part, number: int, first: int, mp: MessagePlan) -> tuple[Rec
         except pa.ArrowInvalid as error:
             raise IndexFileError(f"{part.path}: {where}: column {name!r}: {error}") from error
     try:
-        return records(mp, batch.column(part.names.index(MESSAGE_COLUMN))), batch, metadata
+        column = batch.column(part.names.index(MESSAGE_COLUMN))
+        return records(mp, column, part.description.representation, verify=True), batch, metadata
     except VerifyError as error:
         raise IndexFileError(f"{part.path}: {where}: {error}") from error
 

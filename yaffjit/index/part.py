@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from yaffjit.errors import IndexFileError, SchemaError
+from yaffjit.forks import renew_in_forks
 from yaffjit.index.blocks import (
     BatchHeader,
     batch_headers,
@@ -39,22 +41,15 @@ from yaffjit.index.metadata import (
     plan_of,
 )
 from yaffjit.plan import MessagePlan, Plan
+from yaffjit.rows.readers import REPRESENTATIONS
 from yaffjit.schema import load
 
 ARROW_START = b"ARROW1\0\0"
 # Held while pyarrow describes a batch: its readers don't promise to work for several threads at once.
 _describing = threading.Lock()
+renew_in_forks(sys.modules[__name__], "_describing", threading.Lock)
 # What pyarrow raises for files that it can't make sense of.
 ARROW_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError)
-
-
-def _renew_lock() -> None:
-    """In a child: its parent may have held the lock when it forked."""
-    global _describing
-    _describing = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Part:
@@ -98,7 +93,7 @@ class Part:
         self.rows = sum(header.rows for header in self.batches)
         self.compression = next((header.compression for header in self.batches if header.compression), "")
         self.description: Description = description(self.text, path)
-        if self.description.representation != "yaff":
+        if self.description.representation not in REPRESENTATIONS:
             raise IndexFileError(
                 f"{path}: its messages are encoded as {self.description.representation!r}, "
                 "which this yaffjit can't read"

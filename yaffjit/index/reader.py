@@ -103,7 +103,7 @@ class Index(Records):
         chunks.crowded = False  # batches of few rows have large messages, beside which a search is nothing
         if isinstance(files.keys, Keys):
             chunks.keys_address = files.keys.address
-        self._set(files.mp, chunks, 0, chunks.rows)
+        self._set(files.mp, chunks, 0, chunks.rows, files.representation)
         self._files = files
         self._checked = checked
 

@@ -25,15 +25,15 @@ from yaffjit.index.key_writer import FileKeys, remove_keys, with_keys
 from yaffjit.index.keys import Keys, open_beside
 from yaffjit.index.manifest import Manifest, PartEntry
 from yaffjit.index.metadata import described, plan_of
-from yaffjit.index.opened import check_same_columns, entry_of, open_part
+from yaffjit.index.opened import check_same_form, entry_of, open_part
 from yaffjit.index.others import Others, other_columns
 from yaffjit.index.part import Part
 from yaffjit.index.report import BuiltIndex, built
 from yaffjit.index.sources import source_of
 from yaffjit.plan import MessagePlan
 from yaffjit.progress import Bar, progress_bar
+from yaffjit.rows.readers import REPRESENTATIONS
 
-REPRESENTATIONS = ("yaff",)
 COMPRESSIONS = (None, "lz4", "zstd")
 FILE_SUFFIX = ".arrow"
 
@@ -71,7 +71,8 @@ def build_index(
             field values.
         layout: how messages of the dynamic layout are written: "flat"; "sparse"; "auto": sparse where that
             saves more than 10% of the message; "smallest": sparse where that is smaller.
-        representation: how messages are encoded in the file: "yaff".
+        representation: how messages are encoded in the file: "yaff", or "protobuf": protobuf bytes are kept
+            as they came, unknown fields too, once it's verified that protobuf accepts them.
         columns: further columns by name, one value a message: lists, numpy arrays, or what Arrow, pandas and
             polars have. Dictionary-encoded (categorical) ones are stored as their values.
         progress: a bar; None shows it on a terminal if the work takes over a second.
@@ -109,7 +110,7 @@ def build_index(
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
     spec = _checked_key(key_spec(key, duplicates), mp, compression)
     begin = time.monotonic()
-    feed = Feed(mp, source_of(messages), layout, threads, memory, on_error)
+    feed = Feed(mp, source_of(messages), layout, threads, memory, on_error, representation)
     output = _Output(feed, mp, other_columns(columns), compression, spec)
     entries: list[PartEntry] = []
     with feed, _bar(f"build {_name(path)}", feed, progress) as bar:
@@ -174,7 +175,8 @@ def append_index(
         first = open_part(path, manifest, manifest.parts[0])
         mp = first.plan() if given is None else given
         _check_same_type(path, manifest, mp.full_name, mp.fingerprint)
-        feed = Feed(mp, source_of(messages), layout, threads, memory, on_error)
+        representation = first.description.representation
+        feed = Feed(mp, source_of(messages), layout, threads, memory, on_error, representation)
         others = other_columns(columns, first.schema, path)
         output = _Output(feed, mp, others, compression, _checked_key(manifest.key, mp, compression))
         entries: list[PartEntry] = []
@@ -217,7 +219,7 @@ def adopt_index(path: str | os.PathLike[str], file: str | os.PathLike[str]) -> N
             raise IndexFileError(f"{file} is a part of {path} already")
         else:
             _check_same_type(file, manifest, part.description.message, part.description.fingerprint, path)
-            check_same_columns(open_part(path, manifest, manifest.parts[0]), part)
+            check_same_form(open_part(path, manifest, manifest.parts[0]), part)
         name = directory.new_part()
         _link_or_copy(file, os.path.join(path, name))
         moved = Part(os.path.join(path, name), part.nbytes, link=False)
@@ -272,14 +274,16 @@ class _Output:
         """The next messages as one file, and its keys before it has its name; returns its bytes."""
         feed = self.feed
         with replaced_file(path) as file:
-            with Flusher(file.fileno()) as flusher:
-                batches = BatchWriter(
-                    *(path, file, described(self.mp, "yaff"), self.others, feed.rows),
+            with (
+                Flusher(file.fileno()) as flusher,
+                BatchWriter(
+                    *(path, file, described(self.mp, feed.representation), self.others, feed.rows),
                     nullable=feed.source.nulls or feed.on_error == "null",
                     compression=self.compression,
                     skipped=feed.skipped,
                     wrote=flusher.wrote,
-                )
+                ) as batches,
+            ):
                 for piece in feed.take(rows, bar):
                     batches.add(piece.data, piece.offsets, piece.valid)
                 batches.close(last=not feed.more())
