@@ -30,6 +30,24 @@ class EncodeError(YaffjitError, ValueError):
     """A value can't be written; names the field path."""
 
 
+class BufferTooSmallError(EncodeError):
+    """A message takes more bytes than the buffer has that it's written into.
+
+    Attributes:
+        message: full name of the message type.
+        needed: bytes of the message.
+        nbytes: bytes of the buffer.
+    """
+
+    def __init__(self, message: str, needed: int, nbytes: int) -> None:
+        Exception.__init__(self, message, needed, nbytes)
+        self.text = f"{message}: {needed} bytes are needed, but the buffer has {nbytes}"
+        self.position = None
+        self.message = message
+        self.needed = needed
+        self.nbytes = nbytes
+
+
 class DecodeError(YaffjitError, ValueError):
     """Bytes can't be turned into a message."""
 
@@ -73,6 +91,25 @@ class VerifyError(DecodeError):
         if self.hint:
             sentence += f"; {self.hint}"
         return f"{where}: {sentence}" if where else sentence
+
+
+# What protobuf doesn't accept of a message, by the numbers that `yaffjit.kernels.wire_fault` has for it.
+WIRE_FAULTS = (
+    "{found} bytes (at most {limit})",
+    "field number 0 (at least 1)",
+    "tag {found} (at most {limit})",
+    "a varint doesn't end within the {found} bytes that are left",
+    "a varint has over {limit} bytes",
+    "a size of {found} bytes (at most {limit})",
+    "a size of {found} bytes, but {limit} are left",
+    "a value of {found} bytes, but {limit} are left",
+    "wire type {found} (at most {limit})",
+    "group {found} has no end",
+    "end of group {found} within group {limit}",
+    "end of group {found} without its beginning",
+    "{found} bytes of packed values that take {limit} each",
+    "messages nested {found} deep (at most {limit})",
+)
 
 
 class ShortBufferError(VerifyError):

@@ -18,6 +18,7 @@ from yaffjit.jit import (  # noqa: F401
     records,
     repeated,
     text,
+    wire,
 )
 from yaffjit.jit.getters import getter, presence
 from yaffjit.jit.message_types import message_type_type

@@ -32,7 +32,7 @@ from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I8, I64
 from yaffjit.jit.refusals import Method, is_asked_by_inference, is_probed, refusal, shown
 from yaffjit.jit.truth import has_truth
-from yaffjit.jit.types import MessageViewType, OneofType, form, like, message_type, value_type
+from yaffjit.jit.types import MessageViewType, OneofType, form, message_type
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
 
@@ -89,7 +89,7 @@ class MessageAttributes(AttributeTemplate):
             if is_asked_by_inference("resolve_setattr"):
                 text = f"a view of {mp.full_name} is read-only: change its to_message() and encode that"
                 raise refusal(CompileAttributeError, text)
-            return like(view, value_type(mp, f))
+            return view.field_type(f)
         constant = constants.of_message(mp).attribute(name)
         if constant is not None:
             return constant
@@ -166,7 +166,7 @@ def _get_field(
     native = cgutils.create_struct_proxy(view)(context, builder, value)
     mp, f = view.mp, view.mp.by_name[name]
     found = read_field(context, builder, mp, f, native.pointer, native.owner, not view.owned)
-    return impl_ret_borrowed(context, builder, like(view, value_type(mp, f)), found)
+    return impl_ret_borrowed(context, builder, view.field_type(f), found)
 
 
 def presence_target(mp: MessagePlan, name: str) -> FieldPlan | OneofPlan:

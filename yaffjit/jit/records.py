@@ -21,15 +21,16 @@ from numba.cpython.slicing import fix_slice
 from numba.extending import intrinsic
 
 from yaffjit.errors import RowError
+from yaffjit.jit.emit import wire_rows
 from yaffjit.jit.emit.outline import I32, I64, NULL, POINTER, Body, call_outlined
+from yaffjit.jit.emit.wire_rows import PLACE_SHIFT
 from yaffjit.jit.integers import UInt64ExactType
 from yaffjit.jit.lengths import has_length
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.truth import has_truth
-from yaffjit.jit.types import RecordsIteratorType, RecordsType, message_type
+from yaffjit.jit.types import RecordsIteratorType, RecordsType
 from yaffjit.kernels.places import CHUNK_NBYTES, END_AT, OFFSETS_AT, PAGE_SHIFT, PAGES_AT
 
-PLACE_SHIFT = 4  # of the table of scattered records: address, bytes
 CACHE_LINE = 64
 # The header and slots of a root message; what follows comes by the processor's own choice.
 PREFETCHED_LINES = 2
@@ -128,10 +129,23 @@ def _root(builder: ir.IRBuilder, buffer: ir.Value, scattered: bool) -> ir.Value:
     return call_outlined(builder, "root", scattered, POINTER, [buffer], emit, frozen=True)
 
 
-def _view(context: Any, builder: ir.IRBuilder, typ: Any, buffer: ir.Value, owner: ir.Value) -> ir.Value:
-    """The view of the message in a buffer of records, or of an iterator over them."""
-    made = cgutils.create_struct_proxy(message_type(typ.mp))(context, builder)
-    made.pointer = _root(builder, buffer, typ.scattered)
+def _view(
+    context: Any,
+    builder: ir.IRBuilder,
+    typ: Any,
+    buffer: ir.Value,
+    nbytes: ir.Value | None,
+    owner: ir.Value,
+) -> ir.Value:
+    """The view of the message in a buffer of records, or of an iterator over them.
+
+    ``nbytes``: of a protobuf message; None of others, which begin somewhere within their buffer.
+    """
+    made = cgutils.create_struct_proxy(typ.row_type)(context, builder)
+    if nbytes is None:
+        made.pointer = _root(builder, buffer, typ.scattered)
+    else:
+        made.pointer, made.nbytes = buffer, nbytes
     made.owner = owner
     return made._getvalue()
 
@@ -154,7 +168,15 @@ class _Rows:
 
     def view(self, context: Any, row: ir.Value) -> ir.Value:
         """The view of a row."""
-        return _view(context, self._builder, self._typ, self.buffer(row), self._records.owner)
+        owner = self._records.owner
+        if self._typ.representation != "protobuf":
+            return _view(context, self._builder, self._typ, self.buffer(row), None, owner)
+        table, place = self._records.table, self._builder.add(self._records.start, row)
+        if self._typ.scattered:
+            pointer, nbytes = wire_rows.scattered(self._builder, table, place)
+        else:
+            pointer, nbytes = wire_rows.regular(self._builder, _chunk, table, place, self._only)
+        return _view(context, self._builder, self._typ, pointer, nbytes, owner)
 
 
 def _prefetch(builder: ir.IRBuilder, buffer: ir.Value, lines: int) -> None:
@@ -178,7 +200,7 @@ def message_at(typingctx, records, row):  # type: ignore[no-untyped-def]
         native = cgutils.create_struct_proxy(records)(context, builder, args[0])
         return _Rows(builder, records, native).view(context, args[1])
 
-    return message_type(records.mp)(records, types.int64), codegen
+    return records.row_type(records, types.int64), codegen
 
 
 @intrinsic
@@ -227,7 +249,7 @@ class _GetItem(AbstractTemplate):
         if types.none in args:  # perhaps an optional row number, when more is known
             return None
         if isinstance(getattr(index, "type", index), types.Integer):  # also an optional one
-            return signature(message_type(records.mp), records, types.intp)
+            return signature(records.row_type, records, types.intp)
         if isinstance(index, types.SliceType):
             if index.has_step:
                 return refused_call(args, "slices of records have no step in jitted code")
@@ -351,7 +373,14 @@ def _next_row(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
     result.set_valid(inside)
     with builder.if_then(inside):
         buffer = (_next_place if typ.scattered else _next_in_chunk)(builder, native, row)
-        result.yield_(_view(context, builder, typ, buffer, native.owner))
+        nbytes = None
+        if typ.representation == "protobuf":
+            place = builder.add(native.start, row)
+            if typ.scattered:
+                _, nbytes = wire_rows.scattered(builder, native.table, place)
+            else:
+                nbytes = wire_rows.nbytes_in_chunk(builder, builder.load(native.offsets), place)
+        result.yield_(_view(context, builder, typ, buffer, nbytes, native.owner))
         builder.store(builder.add(row, I64(1)), native.row)
 
 

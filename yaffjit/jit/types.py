@@ -29,6 +29,9 @@ __all__ = [
     "PathsType",
     "RecordsIteratorType",
     "RecordsType",
+    "WireRecordsIteratorType",
+    "WireRecordsType",
+    "WireViewType",
     "field_types",
     "form",
     "like",
@@ -37,10 +40,14 @@ __all__ = [
     "owner_type",
     "records_type",
     "value_type",
+    "wire_field_types",
+    "wire_value_type",
 ]
 
 # Types of fields that aren't numbers or messages, by `form`: their packages enter them here.
 field_types: dict[str, Callable[[MessagePlan, FieldPlan], types.Type]] = {}
+# The same on protobuf's bytes.
+wire_field_types: dict[str, Callable[[MessagePlan, FieldPlan], types.Type]] = {}
 
 _UINT64_KINDS = ("uint64", "fixed64")
 _FLOAT_KINDS = ("float", "double")
@@ -110,7 +117,23 @@ class MessageViewType(BorrowedType, PlanType):
         self.owned = owned
 
     def as_owned(self) -> MessageViewType:
-        return _once(MessageViewType, self.mp, True)
+        return _once(type(self), self.mp, True)
+
+    def field_type(self, f: FieldPlan) -> types.Type:
+        """The type that reading a field gives, as `value_type`; counted if the view is."""
+        return like(self, value_type(self.mp, f))
+
+
+class WireViewType(MessageViewType):
+    """A view of one message in protobuf's own bytes: where they are, their number, and the owner.
+
+    The absent message is the null pointer and 0 bytes.
+    """
+
+    label = "protobuf view"
+
+    def field_type(self, f: FieldPlan) -> types.Type:
+        return like(self, wire_value_type(self.mp, f))
 
 
 class OneofType(PlanType, types.Hashable):
@@ -156,9 +179,16 @@ class _OfRecords(BorrowedType, PlanType):
         scattered: whether the table that finds a row has the address of each message, and not chunks.
     """
 
+    representation: ClassVar[str] = "yaff"
+
     def __init__(self, mp: MessagePlan, scattered: bool = False) -> None:
         super().__init__(mp, scattered)
         self.scattered = scattered
+
+    @property
+    def row_type(self) -> MessageViewType:
+        """The type of a row."""
+        return message_type(self.mp, self.representation)
 
 
 class RecordsType(_OfRecords, types.IterableType):
@@ -180,7 +210,23 @@ class RecordsIteratorType(_OfRecords, types.IteratorType):
 
     @property
     def yield_type(self) -> types.Type:
-        return message_type(self.mp)
+        return self.row_type
+
+
+class WireRecordsType(RecordsType):
+    """Many messages of one type in protobuf's own bytes."""
+
+    label = "protobuf records"
+    representation = "protobuf"
+
+    @property
+    def iterator_type(self) -> RecordsIteratorType:
+        return WireRecordsIteratorType(self.mp, self.scattered)
+
+
+class WireRecordsIteratorType(RecordsIteratorType):
+    label = "iterator of protobuf records"
+    representation = "protobuf"
 
 
 class PathsType(PlanType):
@@ -206,14 +252,14 @@ class PathsType(PlanType):
         return self.details[1]
 
 
-def message_type(mp: MessagePlan) -> MessageViewType:
-    """The numba type of a message's views."""
-    return _once(MessageViewType, mp)
+def message_type(mp: MessagePlan, representation: str = "yaff") -> MessageViewType:
+    """The numba type of a message's views, on "yaff" or "protobuf" bytes."""
+    return _once(WireViewType if representation == "protobuf" else MessageViewType, mp)
 
 
-def records_type(mp: MessagePlan, scattered: bool = False) -> RecordsType:
+def records_type(mp: MessagePlan, scattered: bool = False, representation: str = "yaff") -> RecordsType:
     """The numba type of a message's records in one of their two native forms."""
-    return _once(RecordsType, mp, scattered)
+    return _once(WireRecordsType if representation == "protobuf" else RecordsType, mp, scattered)
 
 
 def _once(cls: type[PlanType], mp: MessagePlan, *details: Any) -> PlanType:
@@ -253,6 +299,14 @@ def value_type(mp: MessagePlan, f: FieldPlan) -> types.Type:
     return uint64_exact if f.kind in _UINT64_KINDS else types.int64
 
 
+def wire_value_type(mp: MessagePlan, f: FieldPlan) -> types.Type:
+    """The same of a view of protobuf's bytes."""
+    make = wire_field_types.get(form(f))
+    if make is not None:
+        return make(mp, f)
+    return message_type(mp.child(f), "protobuf") if f.kind == "message" else value_type(mp, f)
+
+
 def _native_form(cls: type[types.Type], *members: tuple[str, types.Type]) -> None:
     class Model(models.StructModel):
         def __init__(self, manager: Any, numba_type: types.Type) -> None:
@@ -267,16 +321,18 @@ _RECORDS = (
     ("count", types.int64),
     ("owner", types.voidptr),
 )
-_native_form(RecordsType, *_RECORDS)
-_native_form(
-    RecordsIteratorType,
-    *_RECORDS,
-    ("row", types.EphemeralPointer(types.int64)),
-    # Of the chunk that the last row was in: addresses, and the row that it ends before.
-    ("data", types.EphemeralPointer(types.int64)),
-    ("offsets", types.EphemeralPointer(types.int64)),
-    ("end", types.EphemeralPointer(types.int64)),
-)
+for _of_records in (RecordsType, WireRecordsType):
+    _native_form(_of_records, *_RECORDS)
+for _iterator in (RecordsIteratorType, WireRecordsIteratorType):
+    _native_form(
+        _iterator,
+        *_RECORDS,
+        ("row", types.EphemeralPointer(types.int64)),
+        # Of the chunk that the last row was in: addresses, and the row that it ends before.
+        ("data", types.EphemeralPointer(types.int64)),
+        ("offsets", types.EphemeralPointer(types.int64)),
+        ("end", types.EphemeralPointer(types.int64)),
+    )
 register_default(PathsType)(models.OpaqueModel)
 
 
@@ -284,6 +340,13 @@ register_default(PathsType)(models.OpaqueModel)
 class _ViewModel(models.StructModel):
     def __init__(self, manager: Any, view: types.Type) -> None:
         super().__init__(manager, view, [("pointer", types.voidptr), ("owner", owner_type(view))])
+
+
+@register_default(WireViewType)
+class _WireViewModel(models.StructModel):
+    def __init__(self, manager: Any, view: types.Type) -> None:
+        members = [("pointer", types.voidptr), ("nbytes", types.int64), ("owner", owner_type(view))]
+        super().__init__(manager, view, members)
 
 
 @lower_cast(MessageViewType, MessageViewType)

@@ -61,6 +61,48 @@ class Body:
         self.builder.position_at_end(proceed)
 
 
+def outlined(
+    module: ir.Module,
+    name: str,
+    content: object,
+    result: ir.Type,
+    args: Sequence[ir.Type],
+    emit: Callable[[Body], None],
+    frozen: bool,
+    inline: bool = True,
+) -> ir.Function:
+    """The function that ``emit`` writes, which is added to the module on first use.
+
+    Args:
+        name: what the function does, for those who read the code.
+        content: all that the emitted code depends on, by its repr; equal functions of several modules become
+            one, so two that differ must differ here. Never an object's identity.
+        args: their types.
+        emit: writes the body; it must end each path in a return, and can't raise.
+        frozen: the bytes that it reads don't change while its callers run.
+        inline: whether LLVM opens the calls in the end.
+    """
+    parts = (name, content, frozen, inline, str(result), [str(arg) for arg in args], source_hash())
+    digest = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    symbol = f"yaffjit.{name}.{digest}"
+    function = module.globals.get(symbol)
+    if function is None:
+        function = ir.Function(module, ir.FunctionType(result, list(args)), symbol)
+        function.linkage = "linkonce_odr"
+        make_pure(function, frozen, inline)
+        emit(Body(function, frozen))
+    return function
+
+
+def make_pure(function: ir.Function, frozen: bool, inline: bool) -> None:
+    """Say of a function that LLVM may merge its calls, and whether it opens them in the end."""
+    # llvmlite's list of attributes is older than LLVM's.
+    function.attributes._known = function.attributes._known | {"willreturn"}
+    for attribute in ("nounwind", "willreturn", "readnone" if frozen else "readonly"):
+        function.attributes.add(attribute)
+    function.attributes.add("alwaysinline" if inline else "noinline")
+
+
 def call_outlined(
     builder: ir.IRBuilder,
     name: str,
@@ -71,27 +113,6 @@ def call_outlined(
     frozen: bool,
     inline: bool = True,
 ) -> ir.Value:
-    """Call the function that ``emit`` writes, which is added to the module on first use.
-
-    Args:
-        name: what the function does, for those who read the code.
-        content: all that the emitted code depends on, by its repr; equal functions of several modules become
-            one, so two that differ must differ here. Never an object's identity.
-        emit: writes the body; it must end each path in a return, and can't raise.
-        frozen: the bytes that it reads don't change while its callers run.
-        inline: whether LLVM opens the call in the end.
-    """
-    parts = (name, content, frozen, inline, str(result), [str(arg.type) for arg in args], source_hash())
-    digest = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    symbol = f"yaffjit.{name}.{digest}"
-    function = builder.module.globals.get(symbol)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), symbol)
-        function.linkage = "linkonce_odr"
-        # llvmlite's list of attributes is older than LLVM's.
-        function.attributes._known = function.attributes._known | {"willreturn"}
-        for attribute in ("nounwind", "willreturn", "readnone" if frozen else "readonly"):
-            function.attributes.add(attribute)
-        function.attributes.add("alwaysinline" if inline else "noinline")
-        emit(Body(function, frozen))
-    return builder.call(function, args)
+    """Call the function of `outlined` with arguments of its types."""
+    types = [arg.type for arg in args]
+    return builder.call(outlined(builder.module, name, content, result, types, emit, frozen, inline), args)

@@ -1,0 +1,86 @@
+"""The exception of what a scan refuses, raised in the frame that reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+from yaffjit.errors import WIRE_FAULTS, VerifyError
+from yaffjit.jit.emit.outline import I64
+from yaffjit.jit.keys import find_plan
+from yaffjit.kernels.cached import cached
+from yaffjit.kernels.wire_fault import find_fault
+from yaffjit.plan.model import MessagePlan
+
+
+class WireError(VerifyError):
+    """Jitted code read a message that isn't what protobuf accepts.
+
+    Args:
+        key: fingerprint and full name of the message.
+        fault: an index into `WIRE_FAULTS`.
+        position: from the message's beginning.
+        number, index: of the field, 0 if there's none; and how many occurrences of it come before.
+        found, limit: the two numbers of the comparison that failed.
+
+    Attributes:
+        address: of the message, for those who know in which row that lies.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        fault: int,
+        position: int,
+        number: int,
+        index: int,
+        found: int,
+        limit: int,
+        address: int = 0,
+    ) -> None:
+        fingerprint, full_name = key.split(" ", 1)
+        text = WIRE_FAULTS[fault].format(found=found, limit=limit)
+        path = _step(fingerprint, full_name, number, index) if number else ""
+        super().__init__(text, position, message=full_name, path=path, found=found, limit=limit)
+        self.address = address
+        self._made_of = (key, fault, position, number, index, found, limit, address)
+
+    def __reduce__(self) -> Any:
+        return type(self), self._made_of, self.__dict__
+
+
+def _step(fingerprint: str, full_name: str, number: int, index: int) -> str:
+    mp = find_plan(fingerprint, full_name)
+    declared = mp.plan.schema.messages[full_name].fields if mp is not None else ()
+    f = next((f for f in declared if f.number == number), None)
+    if f is None:
+        return f"#{number}"
+    return f"{f.name}[{index}]" if f.repeated else f.name
+
+
+def _raise(key, address, nbytes, error):  # type: ignore[no-untyped-def]
+    fault, position, number, index, found, limit = find_fault(address, nbytes, error)
+    raise WireError(key, fault, position, number, index, found, limit, address)
+
+
+_raise_broken = cached(_raise)
+
+
+def raise_if_broken(
+    context: Any, builder: ir.IRBuilder, mp: MessagePlan, pointer: ir.Value, nbytes: ir.Value, error: ir.Value
+) -> None:
+    """Raise what a scan's error says; the builder goes on where there's none.
+
+    Args:
+        pointer, nbytes: the message.
+        error: as the scan gave it.
+    """
+    from yaffjit.jit.records import raise_jitted
+
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned("!=", error, I64(0))):
+        key = context.get_constant_generic(builder, types.unicode_type, f"{mp.fingerprint} {mp.full_name}")
+        address = builder.ptrtoint(pointer, I64)
+        arg_types = (types.unicode_type, types.int64, types.int64, types.int64)
+        raise_jitted(context, builder, _raise_broken, arg_types, [key, address, nbytes, error])
