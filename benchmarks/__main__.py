@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,12 +22,14 @@ from benchmarks import (
     build,
     calls,
     columns,
+    compare,
     compile,
     files,
     getters,
     items,
     keys,
     mapping,
+    page,
     repeated,
     report,
     transcode,
@@ -33,7 +37,7 @@ from benchmarks import (
     views,
 )
 from benchmarks.native import compiler_version
-from benchmarks.timing import Race, Result, run
+from benchmarks.timing import Amount, Race, Result, run
 from yaffjit.render import text_table
 
 SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
@@ -52,6 +56,12 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "universal": universal.races,
     "transcode": transcode.races,
 }
+AMOUNTS: dict[str, Callable[[bool], Iterable[Amount]]] = {
+    "columns": columns.amounts,
+    "files": files.amounts,
+    "build": build.amounts,
+    "universal": universal.amounts,
+}
 ROOT = Path(__file__).parents[1]
 PAGES = ((ROOT / "README.md", True), (ROOT / "docs" / "speed.md", False))
 PACKAGES = ("yaffjit", "numba", "llvmlite", "numpy", "protobuf", "pyarrow", "ptars", "msgspec")
@@ -65,6 +75,10 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", help="write all repetitions to this file")
     parser.add_argument(
         "--markdown", action="store_true", help="write the tables of README.md and docs/speed.md anew"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page with plots to this file")
+    parser.add_argument(
+        "--compare", metavar="FILE", help="print the ratios that moved since --json wrote this file"
     )
     parser.add_argument(
         "--from", dest="source", metavar="FILE", help="measure nothing, take what --json wrote"
@@ -80,9 +94,24 @@ def main() -> int:
     print(f"\n{text_table(('bar', 'limit', 'measured', ''), lines)}")
     if parsed.json:
         Path(parsed.json).write_text(json.dumps(measured, indent=1) + "\n")
+    if parsed.html:
+        Path(parsed.html).write_text(page.page(measured), encoding="utf-8")
     if parsed.markdown:
         report.write(measured, PAGES)
+    if parsed.compare:
+        print_moved(json.loads(Path(parsed.compare).read_text()), measured)
     return 1 if any(line[3] for line in lines) else 0
+
+
+def print_moved(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """The bars whose measure moved since another report, and the races that only one of both has."""
+    moved = compare.moved(old, new)
+    print("\nmoved beyond the spread" if moved else "\nnothing moved beyond the spread")
+    if moved:
+        print(text_table(("bar", "before", "now", ""), moved))
+    only = compare.left_out(old, new)
+    if only:
+        print("\nonly in one of the reports\n  " + "\n  ".join(only))
 
 
 def measure(suites: list[str], quick: bool) -> dict[str, Any]:
@@ -94,27 +123,28 @@ def measure(suites: list[str], quick: bool) -> dict[str, Any]:
         for race in SUITES[suite](quick):
             result = run(race, repetitions=9 if quick else 51)
             print(f"\n{race.name}\n{times(result)}", flush=True)
-            races.append(as_json(result))
-    if "columns" in suites:
-        races.append(memory(quick))
-    if "files" in suites:
-        races.append(page_cache(quick))
-    if "build" in suites:
-        races.append(build_memory(quick))
-    if "universal" in suites:
-        races.append(size_of_map(quick))
+            races.append({"suite": suite, **as_json(result)})
+        if suite in AMOUNTS:
+            races += [{"suite": suite, **amount_json(amount)} for amount in AMOUNTS[suite](quick)]
+    versions["load"] += f", {load()}"
     return {"environment": versions, "quick": quick, "races": races}
 
 
 def environment() -> dict[str, str]:
     """What the numbers depend on."""
-    found = {"cpu": cpu_name(), "python": platform.python_version(), "compiler": compiler_version()}
+    found = {"cpu": cpu_name(), "load": load()}
+    found |= {"python": platform.python_version(), "compiler": compiler_version()}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
     return found
+
+
+def load() -> str:
+    """How many processes were running or waiting in the last minute, on the mean."""
+    return f"{os.getloadavg()[0]:.1f}"
 
 
 def cpu_name() -> str:
@@ -143,67 +173,18 @@ def bar_line(race: dict[str, Any], bar: dict[str, Any]) -> tuple[str, str, str, 
     return f"{race['name']}: {bar['name']}{beside}", bar["limit"], bar["shown"], verdict
 
 
-def memory(quick: bool) -> dict[str, Any]:
-    """The bar on memory, in the form of a race without times."""
-    nbytes = columns.extra_bytes(quick)
+def amount_json(amount: Amount) -> dict[str, Any]:
+    """A bar on bytes, in the form of a race without times."""
+    limit, shown = amount.show()
     bar = {
-        "name": "extra memory",
+        "name": amount.name,
         "base": "",
-        "limit": f"at most {columns.MAX_EXTRA_BYTES / 1e6:g} MB",
-        "measured": nbytes,
-        "shown": f"{nbytes / 1e6:.1f} MB",
-        "holds": nbytes <= columns.MAX_EXTRA_BYTES,
+        "limit": limit,
+        "measured": amount.nbytes,
+        "shown": shown,
+        "holds": amount.nbytes <= amount.limit,
     }
-    return {"name": "five columns into ready arrays", "objects": 1, "seconds": {}, "bars": [bar]}
-
-
-def page_cache(quick: bool) -> dict[str, Any]:
-    """The bar on what opening an index loads, in the form of a race without times."""
-    nbytes, limit = files.resident_bytes(quick)
-    bar = {
-        "name": "loaded",
-        "base": "",
-        "limit": f"at most {limit / 1e6:.2f} MB",
-        "measured": nbytes,
-        "shown": f"{nbytes / 1e6:.2f} MB",
-        "holds": nbytes <= limit,
-    }
-    return {"name": "opening an index file unchecked", "objects": 1, "seconds": {}, "bars": [bar]}
-
-
-def build_memory(quick: bool) -> dict[str, Any]:
-    """The bar on the memory of a build, in the form of a race without times."""
-    nbytes = build.peak_bytes(quick)
-    bar = {
-        "name": "memory of the process",
-        "base": "",
-        "limit": f"at most {build.MEMORY / 1e6:.0f} MB",
-        "measured": nbytes,
-        "shown": f"{nbytes / 1e6:.0f} MB",
-        "holds": nbytes <= build.MEMORY,
-    }
-    return {"name": build.NAME, "objects": 1, "seconds": {}, "bars": [bar]}
-
-
-def size_of_map(quick: bool) -> dict[str, Any]:
-    """The bar on the size of a universal document, in the form of a race without times."""
-    sizes = universal.sizes(quick)
-    rows = [(name, f"{nbytes:,}") for name, nbytes in sizes.items()]
-    print(f"\na map of pairs\n{text_table(('', 'bytes'), rows, right=('bytes',))}", flush=True)
-    own, other = sizes["yaffjit"], sizes.get(universal.PEER)
-    bars = []
-    if other is not None:
-        bars.append(
-            {
-                "name": "size",
-                "base": "",
-                "limit": f"at most {other:,} bytes",
-                "measured": own,
-                "shown": f"{own:,} bytes",
-                "holds": own <= other,
-            }
-        )
-    return {"name": "the size of a map of pairs", "objects": 1, "seconds": {}, "bars": bars}
+    return {"name": amount.race, "objects": 1, "seconds": {}, "bars": [bar]}
 
 
 def as_json(result: Result) -> dict[str, Any]:
@@ -222,7 +203,14 @@ def as_json(result: Result) -> dict[str, Any]:
                 "holds": bar.holds(measured),
             }
         )
-    return {"name": race.name, "objects": race.count, "seconds": result.seconds, "bars": bars}
+    curve = asdict(race.curve) if race.curve else None
+    return {
+        "name": race.name,
+        "objects": race.count,
+        "seconds": result.seconds,
+        "bars": bars,
+        "curve": curve,
+    }
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaffjit as yj
 from benchmarks.banners import made
-from benchmarks.timing import Bar, Race, run
+from benchmarks.timing import Amount, Bar, Race, run
 from yaffjit.demo import SCHEMA_FILE
 
 ROWS = 1_000_000
@@ -75,6 +75,10 @@ def copied(source: Path, output: Path, nbytes: int) -> int:
                 done += out.write(block[: wanted - done])
         os.fsync(out.fileno())
     return done
+
+
+def amounts(quick: bool) -> Iterator[Amount]:
+    yield Amount(NAME, "memory of the process", peak_bytes(quick), MEMORY)
 
 
 def peak_bytes(quick: bool) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import yaffjit as yj
 from benchmarks.banners import Banners, made
-from benchmarks.timing import Bar, Race, check_equal
+from benchmarks.timing import Amount, Bar, Race, check_equal
 
 PATHS = ("id", "price", "state", "stats.clicks", "stats.ctr")
 DTYPES = (np.uint64, np.float64, np.int32, np.uint64, np.float64)
@@ -168,6 +168,10 @@ def streamed(words: NDArray[np.uint64]) -> np.uint64:
     for word in words:
         total += word
     return total
+
+
+def amounts(quick: bool) -> Iterator[Amount]:
+    yield Amount("five columns into ready arrays", "extra memory", extra_bytes(quick), MAX_EXTRA_BYTES)
 
 
 def extra_bytes(quick: bool) -> int:

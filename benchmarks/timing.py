@@ -59,6 +59,38 @@ class Bar:
         return f"at most {self.at_most:g}x", f"{measured:.2f}x"
 
 
+@dataclass(frozen=True)
+class Amount:
+    """A bar on bytes, of memory or of a file."""
+
+    race: str
+    name: str
+    nbytes: float
+    limit: float  # in bytes
+
+    def show(self) -> tuple[str, str]:
+        """The bar and what was measured, as text."""
+        return f"at most {size(self.limit)}", size(self.nbytes)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A race as one point of a curve over some count or size.
+
+    Attributes:
+        figure: the name of the curves.
+        axis: what ``x`` counts.
+        values: what is drawn instead of times, by contender.
+        unit: of what is drawn.
+    """
+
+    figure: str
+    axis: str
+    x: float
+    unit: str = "seconds an object"
+    values: Mapping[str, float] | None = None
+
+
 @dataclass
 class Race:
     """``contenders`` by name; each call does the same work over ``count`` objects and returns its result."""
@@ -71,6 +103,7 @@ class Race:
     checked: bool = True  # False where the results aren't comparable, as compile times
     repetitions: int | None = None
     reported: bool = False  # each call returns the seconds that count, and is made once a repetition
+    curve: Curve | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +163,11 @@ def duration(seconds: float) -> str:
         if seconds * scale < 100.0:
             return f"{seconds * scale:.3g} {unit}"
     return f"{seconds:.3g} s"
+
+
+def size(nbytes: float) -> str:
+    """A number of bytes as text in the unit that fits, exact below 100,000,000."""
+    return f"{nbytes:,.0f} bytes" if nbytes < 1e8 else f"{nbytes / 1e6:,.0f} MB"
 
 
 def _sample(work: Callable[[], Any], calls: int) -> float:

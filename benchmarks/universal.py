@@ -12,7 +12,8 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from benchmarks.timing import Bar, Race
+from benchmarks.timing import Amount, Bar, Race
+from yaffjit.render import text_table
 from yaffjit.universal import dumps, loads
 
 PAIRS = 1_000_000
@@ -72,6 +73,15 @@ def codecs() -> dict[str, Codec]:
     found["pickle"] = pickle.dumps, pickle.loads
     found["marshal"] = marshal.dumps, marshal.loads
     return found
+
+
+def amounts(quick: bool) -> Iterator[Amount]:
+    """The sizes of the map, printed, and the bar on ours."""
+    found = sizes(quick)
+    rows = [(name, f"{nbytes:,}") for name, nbytes in found.items()]
+    print(f"\na map of pairs\n{text_table(('', 'bytes'), rows, right=('bytes',))}", flush=True)
+    if PEER in found:
+        yield Amount("the size of a map of pairs", "size", found["yaffjit"], found[PEER])
 
 
 def sizes(quick: bool) -> dict[str, int]:

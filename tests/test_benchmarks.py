@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from benchmarks import (
     banners,
     build,
     columns,
+    compare,
     compile,
     files,
     getters,
@@ -26,7 +28,7 @@ from benchmarks import (
     report,
     universal,
 )
-from benchmarks.timing import Bar, Race, check_equal, duration, run
+from benchmarks.timing import Amount, Bar, Curve, Race, Result, check_equal, duration, run
 
 pytestmark = pytest.mark.slow
 
@@ -236,3 +238,47 @@ def test_c_finds_what_protobuf_finds(tmp_path: Path) -> None:
     assert reader.items("count_violin_names", many.data, many.offsets)() == 3
     hashes = reader.items("hash_titles", made.data, made.offsets, 50, native.hash_function())
     assert hashes() == items.hash_titles.py_func(made.messages)
+
+
+# ---- two reports, and the page ----
+
+
+def a_report(**seconds: list[float]) -> dict[str, Any]:
+    race = Race("r", 1, {}, [Bar("ours", "theirs", at_most=2.0), Bar("theirs", "ours", at_least=1.0)])
+    race.curve = Curve("by fields", "fields", len(seconds["ours"]))
+    environment = {"cpu": "a CPU", "compiler": "gcc", "load": "0.1, 0.2"}
+    races = [program.as_json(Result(race, seconds)), program.amount_json(Amount("m", "size", 10, 9))]
+    return {"quick": False, "environment": environment, "races": [{"suite": "s", **race} for race in races]}
+
+
+def test_comparing_reports() -> None:
+    old = a_report(ours=[1.0, 1.1, 1.2], theirs=[1.0, 1.0, 1.0])
+    slower = a_report(ours=[2.0, 2.1, 2.2], theirs=[1.0, 1.0, 1.0])
+    assert compare.moved(old, old) == []
+    assert compare.moved(old, a_report(ours=[1.05, 1.15, 1.3], theirs=[1.0, 1.0, 1.0])) == []
+    assert compare.moved(old, slower) == [
+        ("r: ours / theirs", "1.10x", "2.10x", "slower"),
+        ("r: theirs / ours", "1.1x faster", "2.1x faster", "faster"),
+    ]
+    other = a_report(ours=[1.0, 1.1, 1.2], theirs=[1.0, 1.0, 1.0])
+    other["races"][1]["bars"][0] |= {"measured": 20, "shown": "20 bytes"}
+    assert compare.moved(old, other) == [("m: size", "10 bytes", "20 bytes", "more")]
+    del other["races"][1]
+    assert compare.left_out(old, other) == ["m"]
+
+
+def test_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    source, target = tmp_path / "r.json", tmp_path / "r.html"
+    source.write_text(json.dumps(a_report(ours=[1.0, 1.1], theirs=[1.0, 1.0])))
+    arguments = ["--from", str(source), "--html", str(target), "--compare", str(source)]
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+    assert program.main() == 1  # a bar is missed
+    assert "nothing moved beyond the spread" in capsys.readouterr().out
+    text = target.read_text()
+    assert text.count("<svg") == 2  # the race and its curve
+    assert "<figcaption>by fields</figcaption>" in text
+    assert "<td class='missed'>no</td>" in text
+    assert "src=" not in text  # it needs no other file
