@@ -79,9 +79,7 @@ def times(race: dict[str, Any]) -> str:
         color = OWN if name.startswith("yaffjit") else OTHER
         axes.barh(y, middle, color=color, height=0.6)
         axes.plot([low, high], [y, y], color="black", linewidth=1)
-        axes.annotate(
-            f" {duration(middle)}", (max(high, middle), y), va="center", fontsize=8, color="#333"
-        )
+        axes.annotate(f" {duration(middle)}", (max(high, middle), y), va="center", fontsize=8, color="#333")
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.margins(x=0.18)
     axes.set_xlabel("seconds an object" if race["objects"] > 1 else "seconds", fontsize=8)
