@@ -36,7 +36,7 @@ Uncarried = Counter[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class Field:
     name: str
     number: int
     kind: str
@@ -59,20 +59,20 @@ class _Type:
     """A message type on the wire."""
 
     name: str
-    fields: dict[int, _Field]
+    fields: dict[int, Field]
     is_entry: bool
     takes_zero: bool
 
 
 @dataclass(slots=True)
-class _Frame:
+class Frame:
     """A message that is being read."""
 
     type: _Type
     end: int
     group: int  # the number whose end tag closes it, 0 if its end does
     start: int
-    via: _Field | None
+    via: Field | None
     step: str  # of the path, to the message
     strange: bool = False
     seen: Counter[int] = field(default_factory=Counter)
@@ -93,16 +93,18 @@ def check_plain(
     Raises:
         VerifyError: names the message, the field path, the byte position and the two numbers compared.
     """
-    return _Check(plan, full_name, data, mp).run()
+    return Check(plan, full_name, data, mp).run()
 
 
-class _Check:
+class Check:
+    """One pass over a message, which raises where protobuf would refuse it."""
+
     def __init__(self, plan: Plan, full_name: str, data: bytes | memoryview, mp: MessagePlan | None) -> None:
         self.plan = plan
         self.data = data
         self.pos = 0
         self.step = ""  # to the field that is being read
-        self.frames = [_Frame(_type(plan, full_name, mp is not None), len(data), 0, 0, None, "")]
+        self.frames = [Frame(_type(plan, full_name, mp is not None), len(data), 0, 0, None, "")]
 
     def run(self) -> Uncarried:
         root = self.frames[0]
@@ -133,7 +135,7 @@ class _Check:
 
     # --- fields ---
 
-    def known(self, frame: _Frame, f: _Field, wire_type: int) -> bool:
+    def known(self, frame: Frame, f: Field, wire_type: int) -> bool:
         """Reads a field that the message has; False if its wire type makes it an unknown one."""
         if wire_type == f.wire_type:
             if f.kind in ("message", "group"):
@@ -153,7 +155,7 @@ class _Check:
             frame.uncarried[frame.type.name, f.number] += 1
         return True
 
-    def value(self, frame: _Frame, f: _Field, value: int) -> bool:
+    def value(self, frame: Frame, f: Field, value: int) -> bool:
         """Whether a value counts: a number that a closed enum doesn't have is an unknown field."""
         if f.numbers is None or (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 in f.numbers:
             return True
@@ -161,7 +163,7 @@ class _Check:
         frame.uncarried[frame.type.name, f.number] += 1
         return False
 
-    def packed(self, frame: _Frame, f: _Field) -> None:
+    def packed(self, frame: Frame, f: Field) -> None:
         at = self.pos
         size = self.size(frame.end)
         end = self.pos + size
@@ -174,7 +176,7 @@ class _Check:
             self.fail(f"{size} bytes of packed values that take {width} each", at, size, width)
         self.pos = end
 
-    def text(self, f: _Field, size: int) -> None:
+    def text(self, f: Field, size: int) -> None:
         if f.utf8:
             try:
                 str(self.data[self.pos : self.pos + size], "utf-8")
@@ -183,7 +185,7 @@ class _Check:
                 self.fail(f"text isn't UTF-8 from byte 0x{self.data[at]:02x} on", at, self.data[at], None)
         self.pos += size
 
-    def unknown(self, frame: _Frame, number: int, wire_type: int, at: int) -> None:
+    def unknown(self, frame: Frame, number: int, wire_type: int, at: int) -> None:
         frame.strange = True
         frame.uncarried[frame.type.name, number] += 1
         if wire_type == GROUP:
@@ -202,7 +204,7 @@ class _Check:
         else:
             self.fail(f"wire type {wire_type} (at most {FIXED32})", at, wire_type, FIXED32)
 
-    def skip_group(self, frame: _Frame, number: int, at: int) -> None:
+    def skip_group(self, frame: Frame, number: int, at: int) -> None:
         opened = [(number, at)]
         while opened:
             self.check_depth(len(self.frames) - 1 + len(opened), opened[-1][1])
@@ -223,7 +225,7 @@ class _Check:
 
     # --- messages within messages ---
 
-    def enter(self, frame: _Frame, f: _Field, wire_type: int) -> None:
+    def enter(self, frame: Frame, f: Field, wire_type: int) -> None:
         at = self.pos
         end = frame.end
         if wire_type == BYTES:
@@ -232,9 +234,9 @@ class _Check:
         self.check_depth(len(self.frames), at)
         type = _type(self.plan, f.child, f.live)
         group = f.number if wire_type == GROUP else 0
-        self.frames.append(_Frame(type, end, group, at, f, self.step))
+        self.frames.append(Frame(type, end, group, at, f, self.step))
 
-    def end_group(self, frame: _Frame, number: int, at: int) -> None:
+    def end_group(self, frame: Frame, number: int, at: int) -> None:
         if number != frame.group:
             within = f"within group {frame.group}" if frame.group else "without its beginning"
             self.fail(f"end of group {number} {within}", at, number, frame.group)
@@ -293,7 +295,7 @@ class _Check:
 
     # --- words ---
 
-    def step_of(self, frame: _Frame, f: _Field | None, number: int) -> str:
+    def step_of(self, frame: Frame, f: Field | None, number: int) -> str:
         if f is None:
             return f"#{number}"
         if not f.repeated:
@@ -331,7 +333,7 @@ def _new_type(plan: Plan, name: str, carried: bool) -> _Type:
         kind = KINDS[d.type]
         closed = d.enum_type is not None and d.enum_type.is_closed
         is_message = d.message_type is not None
-        fields[d.number] = _Field(
+        fields[d.number] = Field(
             name=f"[{d.full_name}]" if d.is_extension else d.name,
             number=d.number,
             kind=kind,

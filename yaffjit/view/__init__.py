@@ -1,4 +1,4 @@
-"""The protobuf reading API in plain Python over YaFF bytes: no copies, no numba."""
+"""The protobuf reading API in plain Python over YaFF and protobuf bytes: no copies, no numba."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from yaffjit.view.base import View
 from yaffjit.view.classes import view_class
 from yaffjit.view.convert import to_dict, to_json
 from yaffjit.view.entry import default_view, view, view_unchecked, viewer, viewer_unchecked
+from yaffjit.view.wire import WireView, protobuf_viewer, wire_view_class
 
 __all__ = [
     "View",
+    "WireView",
     "default_view",
+    "protobuf_viewer",
     "to_dict",
     "to_json",
     "view",
@@ -17,4 +20,5 @@ __all__ = [
     "view_unchecked",
     "viewer",
     "viewer_unchecked",
+    "wire_view_class",
 ]
