@@ -247,19 +247,6 @@ class MessageType:
         return encode(self.plan, message, layout)
 
     def decode(self, buf: Any) -> Message:
-    @functools.cached_property
-    def view_protobuf(self) -> Callable[[Any], View]:
-        """``view_protobuf(data)``: a view of protobuf bytes; nothing is decoded until it's read.
-
-        Opening scans the top level; nested messages are scanned when they're entered, text is checked when
-        it's read. Messages that YaFF can't hold have such views too. ``data``: bytes or any contiguous
-        buffer; what is writable is copied, so that it stays as scanned. Raises `VerifyError`, which is a
-        `DecodeError`, for what is met.
-        """
-        from yaffjit.view import protobuf_viewer
-
-        return protobuf_viewer(self.schema._plan, self.full_name)
-
         """The protobuf message that a buffer holds.
 
         Raises:
@@ -279,6 +266,19 @@ class MessageType:
         from yaffjit.view import viewer
 
         return viewer(self.plan)
+
+    @functools.cached_property
+    def view_protobuf(self) -> Callable[[Any], View]:
+        """``view_protobuf(data)``: a view of protobuf bytes; nothing is decoded until it's read.
+
+        Opening scans the top level; nested messages are scanned when they're entered, text is checked when
+        it's read. Messages that YaFF can't hold have such views too. ``data``: bytes or any contiguous
+        buffer; what is writable is copied, so that it stays as scanned. Raises `VerifyError`, which is a
+        `DecodeError`, for what is met.
+        """
+        from yaffjit.view import protobuf_viewer
+
+        return protobuf_viewer(self.schema._plan, self.full_name)
 
     @functools.cached_property
     def view_unchecked(self) -> Callable[[Any], View]:
