@@ -6,6 +6,8 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -130,6 +132,102 @@ def test_a_function_is_compiled_once(compiled: list[Any]) -> None:
     for _ in range(3):
         EVENTS.map(jitted, args=(1,))
     assert compiled == ["read"] * 3
+
+
+@yj.feature
+def is_odd(event: Any, number: int) -> bool:
+    return False if number == 0 else is_even(event, number - 1)
+
+
+@yj.feature
+def is_even(event: Any, number: int) -> bool:
+    return True if number == 0 else is_odd(event, number - 1)
+
+
+@yj.feature
+def factorial(event: Any, number: int = 4) -> int:
+    return 1 if number == 0 else number * factorial(event, number - 1)
+
+
+def test_features_call_each_other(compiled: list[Any]) -> None:
+    @yj.feature
+    def outer(event: Any) -> Any:
+        return worth(event, 1.0), doubled(event)
+
+    def plain(event: Any, inner: Any) -> Any:
+        return worth(event) if inner(event) else -1.0
+
+    @numba.njit
+    def total(events: Any) -> Any:
+        return sum([doubled(event) for event in events])
+
+    for _ in range(2):
+        assert [array.tolist() for array in outer(EVENTS)] == [
+            [worth(event, 1.0) for event in EVENTS],
+            [doubled(event) for event in EVENTS],
+        ]
+    assert outer(EVENTS[3]) == outer(EVENTS[3].to_message()) == (2.5, 6)
+    assert EVENTS.map(lambda event: outer(event)[1]).tolist() == list(range(0, 40, 2))
+    assert total(EVENTS) == sum(range(0, 40, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", numba.NumbaExperimentalFeatureWarning)
+        mapped = EVENTS.map(plain, args=(doubled,))
+    assert mapped.tolist() == EVENTS.map(plain, args=(doubled,), jit=False).tolist()
+    assert factorial(EVENTS)[:2].tolist() == [24, 24] == EVENTS[:2].map(factorial, jit=False).tolist()
+    assert EVENTS.map(lambda event: is_odd(event, event.item_id)).tolist() == [False, True] * 10
+    assert is_even(EVENTS, 3).tolist() == [False] * 20
+    assert compiled == ["outer", "<lambda>", "plain", "factorial", "<lambda>", "is_even"]
+
+
+def test_a_feature_is_compiled_anew_where_one_that_it_calls_is_another() -> None:
+    limit = 3
+
+    @yj.feature
+    def inner(event: Any) -> Any:
+        return event.item_id >= limit
+
+    @yj.feature
+    def middle(event: Any) -> Any:
+        return inner(event)
+
+    def outer(event: Any) -> Any:
+        return middle(event)
+
+    assert EVENTS.map(outer).sum() == 17
+    limit = 5
+    assert EVENTS.map(outer).sum() == middle(EVENTS).sum() == inner(EVENTS).sum() == 15
+
+
+def test_features_on_threads_that_compile_each_other() -> None:
+    """Whichever comes first, and whatever holds numba's lock."""
+
+    @yj.feature
+    def inner(event: Any) -> Any:
+        return event.item_id + 1
+
+    @yj.feature
+    def outer(event: Any) -> Any:
+        return inner(event) + 1
+
+    @numba.njit
+    def user(events: Any) -> Any:
+        return sum([outer(event) for event in events])
+
+    results: list[Any] = []
+    calls: list[Callable[[], Any]] = [
+        lambda: inner(EVENTS).sum(),
+        lambda: outer(EVENTS).sum(),
+        lambda: user(EVENTS),
+        lambda: EVENTS.map(lambda event: outer(event) + inner(event)).sum(),
+    ]
+    threads = [
+        threading.Thread(target=lambda call=call: results.append(call()), daemon=True) for call in calls * 2
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(results) == [210, 210, 230, 230, 230, 230, 440, 440]
 
 
 def test_a_function_is_compiled_anew_where_what_it_names_is_another(compiled: list[Any]) -> None:

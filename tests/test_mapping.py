@@ -14,7 +14,7 @@ from mapping_results import check_same
 
 import yaffjit as yj
 from yaffjit import pool
-from yaffjit.mapping import plain
+from yaffjit.limits import RESULTS
 
 pytestmark = pytest.mark.slow
 
@@ -187,12 +187,27 @@ def weighted(item: Any, weights: Any, bonus: Any = 1) -> Any:
     return weights[item.condition] * item.fixed_price + bonus
 
 
+def when(event: Any) -> Any:
+    """Arrays of dates, which numba alone can't make of a list."""
+    return np.array([event.at.ToDatetime()] * 2), np.array(
+        [event.dwell.ToTimedelta(), event.dwell.ToTimedelta()]
+    )
+
+
+def title_or_kind(item: Any) -> Any:
+    return item.title or item.WhichOneof("price")
+
+
+def kind_or_title(item: Any) -> Any:
+    return item.WhichOneof("price") if item.condition else item.title if item.HasField("stock") else None
+
+
 NUMBERS = [is_cheap, changes, identity, price, condition]
-TEXTS = [title, kind, more]
+TEXTS = [title, kind, more, title_or_kind, kind_or_title]
 MAYBE = [stock, maybe_price, maybe_title, maybes]
 TUPLES = [several, everything, named, maybe_pair, pair_with_maybe, make_closure(0.5, ("a", "b"))]
 ARRAYS = [three, every_other, maybe_floats, maybe_integers]
-TIMES = [at, dwell, maybe_at]
+TIMES = [at, dwell, maybe_at, when]
 
 
 @pytest.fixture
@@ -390,9 +405,9 @@ REFUSED = [
     (lambda item: [item.id], "a list", "return a tuple, or np.array(x) where each row has as many"),
     (lambda item: (1, (2, 3)), "a tuple in a tuple", "return one flat tuple"),
     (lambda item: (1, None), "a tuple whose member 1 is None for every row", "return a value"),
-    (lambda item: (), "an empty tuple", f"return {plain.ALLOWED}"),
+    (lambda item: (), "an empty tuple", f"return {RESULTS}"),
     (lambda item: np.zeros((2, 2)), "an array of 2 dimensions of float64", "return a 1-D array of numbers"),
-    (lambda item: {item.title: 1}, None, f"return {plain.ALLOWED}"),
+    (lambda item: {item.title: 1}, None, f"return {RESULTS}"),
 ]
 
 
@@ -425,7 +440,47 @@ PLAIN_REFUSED = [
 def test_what_plain_python_refuses(function: Any, sentence: str) -> None:
     with pytest.raises(TypeError) as caught:
         ITEMS.map(function, jit=False)
-    assert str(caught.value) == sentence.format(plain.ALLOWED)
+    assert str(caught.value) == sentence.format(RESULTS)
+
+
+BIG = 2**63 + 1
+# What the first two rows return, and what both are together; or what is wrong with them.
+JOINED: list[tuple[Any, Any, Any, Any]] = [
+    (np.int64(2**62 + 1), np.uint64(BIG), np.uint64, [2**62 + 1, BIG]),
+    (np.uint64(2**62 + 1), np.int64(-1), np.int64, [2**62 + 1, -1]),
+    (np.array([2**62 + 1]), np.array([BIG], np.uint64), np.uint64, [[2**62 + 1], [BIG]]),
+    (np.array([2**62 + 1], np.uint64), np.array([-1]), np.int64, [[2**62 + 1], [-1]]),
+    (np.array([3], np.uint64), np.array([4], np.int8), np.uint64, [[3], [4]]),
+    (np.array([3], np.int8), np.array([4], np.int8), np.int8, [[3], [4]]),
+    (np.array([True]), np.array([4], np.int16), np.int16, [[1], [4]]),
+    (np.array([True]), np.array([0.5]), np.float64, [[1.0], [0.5]]),
+    (np.array([], np.uint64), np.array([], np.int64), np.uint64, [[], []]),
+    (np.array([BIG], np.uint64), np.array([-1]), OverflowError, "returns -1 in row 1: no 64 bits hold all"),
+    (np.uint64(BIG), -1, OverflowError, "returns -1 in row 1: no 64 bits hold all integers"),
+    (np.array([1]), 1, TypeError, "returns an int in row 1, but an array of int64 in row 0"),
+    (np.array([1]), np.array([1], "m8[s]"), TypeError, "returns an array of timedelta64[s] in row 1, but"),
+    (np.zeros((2, 2)), 1, TypeError, "returns an array of 2 dimensions of float64 in row 0: return a number"),
+    (np.array([{}]), 1, TypeError, "returns an array of object in row 0: return a number"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "kind", "expected"), JOINED)
+def test_plain_results_of_several_dtypes(first: Any, second: Any, kind: Any, expected: Any) -> None:
+    def either(item: Any) -> Any:
+        return second if item.condition else first
+
+    def both(item: Any) -> Any:
+        return 7, either(item)
+
+    if isinstance(expected, str):
+        for function in (either, both):
+            with pytest.raises(kind) as caught:
+                ITEMS[:2].map(function, jit=False)
+            text = str(caught.value).replace(" as member 1 of a tuple", "").replace("both", "either")
+            assert text.startswith(f"either {expected}")
+        return
+    for made in (ITEMS[:2].map(either, jit=False), ITEMS[:2].map(both, jit=False)[1]):
+        assert (made.dtype, made.tolist()) == (kind, expected)
 
 
 def test_plain_integers_that_do_not_fit() -> None:
@@ -453,3 +508,96 @@ def test_arrays_of_another_length(jit: bool, threads: int, small_stretches: None
     assert str(caught.value) == (
         "later returns arrays of one length: 3 elements in row 151 as member 1 of a tuple, but 2 in row 142"
     )
+
+
+ARGUMENTS = [
+    (([1, 2],), "args[0] is a list", "numpy.array(x), tuple(x) or numba.typed.List(x)"),
+    ((1, {2}), "args[1] is a set", "numpy.array(sorted(x)), tuple(x) or a numba.typed.Dict of its values"),
+    (((1, (2, [3])),), "args[0][1][1] is a list", "numpy.array(x), tuple(x) or numba.typed.List(x)"),
+    (
+        (frozenset(),),
+        "args[0] is a frozenset",
+        "numpy.array(sorted(x)), tuple(x) or a numba.typed.Dict of its values",
+    ),
+    (({1: 2},), "args[0] is a dict", "a numba.typed.Dict, or arrays of its keys and values"),
+]
+
+
+@pytest.mark.parametrize(("args", "what", "instead"), ARGUMENTS)
+def test_arguments_that_would_be_copied(args: Any, what: str, instead: str) -> None:
+    def called(item: Any, *args: Any) -> Any:
+        return len(args)
+
+    with pytest.raises(TypeError) as caught:
+        ITEMS.map(called, args=args)
+    assert str(caught.value) == (
+        f"{what}, which jitted code would copy for each stretch of rows: pass {instead}; "
+        "jit=False runs it in Python"
+    )
+    assert ITEMS[:1].map(called, args=args, jit=False).tolist() == [len(args)]
+    typed = numba.typed.List([1, 2]), (1, "a"), np.zeros(2)
+    assert ITEMS[:1].map(called, args=typed).tolist() == [3]
+
+
+async def waited(item: Any) -> Any:
+    return item.condition
+
+
+def yielding(item: Any) -> Any:
+    yield item.condition
+
+
+async def both(item: Any) -> Any:
+    yield item.condition
+
+
+def keywords(item: Any, **others: Any) -> Any:
+    return item.condition
+
+
+def keywords_and_more(item: Any, *args: Any, **others: Any) -> Any:
+    return item.condition
+
+
+def only_keyword(item: Any, *, most: int = 2) -> Any:
+    return item.condition < most
+
+
+RETURNS = "map takes functions that return a value for a row, but {} is {}"
+POSITION = "jitted functions are called by position, but {}; jit=False runs it in Python"
+FUNCTIONS = [
+    (waited, RETURNS.format("waited", "async def"), False),
+    (yielding, RETURNS.format("yielding", "a generator, which yields"), False),
+    (both, RETURNS.format("both", "a generator, which yields"), False),
+    (numba.njit(yielding), RETURNS.format("yielding", "a generator, which yields"), False),
+    (keywords, POSITION.format("keywords takes **others"), True),
+    (keywords_and_more, POSITION.format("keywords_and_more takes **others"), True),
+    (
+        only_keyword,
+        POSITION.format(
+            "parameter 'most' of only_keyword is keyword-only: without the '*' before it, args= gives it"
+        ),
+        True,
+    ),
+    (
+        numba.jit(condition, forceobj=True),
+        "map calls jitted functions without the GIL, but condition is compiled with forceobj=True: "
+        "pass the plain function, or jit=False runs it in Python",
+        True,
+    ),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("function", "sentence", "in_python"), FUNCTIONS)
+def test_functions_that_map_can_not_call(function: Any, sentence: str, in_python: bool) -> None:
+    for call in (ITEMS.map, ITEMS.filter, lambda given: yj.feature(given)):
+        with pytest.raises(TypeError) as caught:
+            call(function)
+        assert str(caught.value) == sentence
+    if in_python:
+        assert len(ITEMS.map(function, jit=False)) == ROWS
+    else:
+        with pytest.raises(TypeError) as caught:
+            ITEMS.map(function, jit=False)
+        assert str(caught.value) == sentence

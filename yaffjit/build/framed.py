@@ -20,6 +20,7 @@ from yaffjit.build.skim import (
 )
 from yaffjit.build.streams import Source, Stream
 from yaffjit.errors import DecodeError
+from yaffjit.forks import renew_in_forks
 
 # How many messages are split without the kernel, in a process: it takes a second to compile, a tenth to load.
 PLAIN_ROWS = 50_000
@@ -36,6 +37,7 @@ class _Loaded:
         self.split: Split | None = None
         self.left = PLAIN_ROWS
         self._lock = threading.Lock()
+        renew_in_forks(self, "_lock", threading.Lock)
 
     def load(self) -> Split | None:
         """The kernel, or None while there is little work."""

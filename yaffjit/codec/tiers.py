@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from yaffjit.codec.work import Work
+from yaffjit.forks import renew_in_forks
 from yaffjit.plan.model import MessagePlan
 from yaffjit.plan.wire_tables import WireTable
 
@@ -91,6 +92,7 @@ class Code:
         self._mode = mode
         self._saved = 0.0
         self._lock = threading.Lock()
+        renew_in_forks(self, "_lock", threading.Lock)
         self._costs: float | None = None
 
     def repaid(self, saved: float) -> MachineCode | None:

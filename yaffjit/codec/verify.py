@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from yaffjit.codec.verify_plain import LONG_TEXT, TEXT_BYTES_PER_BYTE, verify_plain
 from yaffjit.errors import VerifyError, YaffjitError
+from yaffjit.forks import renew_in_forks
 from yaffjit.plan.model import MessagePlan
 from yaffjit.plan.tables import table_of
 
@@ -217,6 +218,7 @@ class _Loaded:
         self._messages = 0
         self._nbytes = 0
         self._lock = threading.Lock()
+        renew_in_forks(self, "_lock", threading.Lock)
 
     def for_work(self, messages: int, nbytes: int) -> Kernel | None:
         """The kernel, or None if it isn't loaded and the work is small enough to do without it."""

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from yaffjit.forks import renew_in_forks
+
 K = TypeVar("K")
 
 # What loading a kernel takes: where its machine code is on disk, and where it has to be compiled.
@@ -27,6 +29,7 @@ class Work(Generic[K]):
         self._is_kept = is_kept
         self._seconds = 0.0
         self._lock = threading.Lock()
+        renew_in_forks(self, "_lock", threading.Lock)
 
     def kernel(self, seconds: float) -> K | None:
         """The kernel, or None if it isn't loaded and work of so many seconds without it is better done so."""

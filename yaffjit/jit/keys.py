@@ -8,6 +8,7 @@ back to the same key; without it one process would damage the cache of another.
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from numba.core import types
 
 from yaffjit.errors import SchemaError
+from yaffjit.forks import renew_in_forks
 from yaffjit.kernels.sources import GETTER_PACKAGES, hash_of_sources
 from yaffjit.plan.model import MessagePlan
 
@@ -28,6 +30,7 @@ Key = tuple[str, str, str, str, tuple[Any, ...]]
 _classes: dict[str, type[KeyedType]] = {}
 _plans: weakref.WeakSet[Plan] = weakref.WeakSet()
 _lock = threading.Lock()
+renew_in_forks(sys.modules[__name__], "_lock", threading.Lock)
 
 
 def source_hash() -> str:

@@ -17,12 +17,11 @@ from yaffjit.jit.keys import KeyedType
 from yaffjit.jit.refusals import shown
 from yaffjit.jit.text.type import BytesType, TextType
 from yaffjit.jit.types import BorrowedType, OneofType
+from yaffjit.limits import RESULTS
 
 # How a member of the result is stored: as a number; as the number of a oneof's member; as jitted code holds
 # text, until it's made into an object; element by element.
 Form = Literal["number", "oneof", "text", "array"]
-
-ALLOWED = "a number, a bool, text, bytes, a date, a tuple of these, or a 1-D array of one length"
 
 _TEXTS = (types.UnicodeType, types.StringLiteral, types.Bytes, TextType, BytesType)
 
@@ -61,10 +60,6 @@ class Result:
     leaves: tuple[Leaf, ...]
     make: Any
 
-    @property
-    def has_text(self) -> bool:
-        return any(leaf.form == "text" for leaf in self.leaves)
-
 
 def result_of(typ: types.Type, function: Any) -> Result:
     """The arrays for results of a numba type; ``function`` is the user's, for the error.
@@ -78,7 +73,7 @@ def result_of(typ: types.Type, function: Any) -> Result:
         if not isinstance(bare, types.BaseTuple):
             return Result((_leaf(typ),), None)
         if not len(bare):
-            raise _Refused("an empty tuple", f"return {ALLOWED}")
+            raise _Refused("an empty tuple", f"return {RESULTS}")
         leaves = []
         for place, member in enumerate(bare):
             if isinstance(getattr(member, "type", member), types.BaseTuple):
@@ -156,4 +151,4 @@ def _refused(typ: types.Type) -> _Refused:
     if isinstance(typ, types.List):
         return _Refused("a list", "return a tuple, or np.array(x) where each row has as many")
     what = "what yaffjit reads" if isinstance(typ, KeyedType) else shown(typ)
-    return _Refused(what, f"return {ALLOWED}")
+    return _Refused(what, f"return {RESULTS}")

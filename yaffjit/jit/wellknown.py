@@ -17,6 +17,7 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global, signature
 
 from yaffjit.errors import CompileTypeError, NumberError, NumberOverflowError
+from yaffjit.jit import dates  # noqa: F401  (arrays of what is made here)
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.refusals import refusal

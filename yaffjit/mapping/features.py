@@ -15,6 +15,8 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.errors import CompileError
+from yaffjit.forks import renew_in_forks
+from yaffjit.mapping.functions import check_arguments, check_compiled, check_returns
 from yaffjit.mapping.plain import map_plain
 from yaffjit.progress import progress_bar
 
@@ -76,11 +78,14 @@ def _columns(
         plain = getattr(function, "py_func", function)
         if not callable(plain):
             raise TypeError(f"map takes a function, not {type(function).__name__}")
+        check_returns(plain, name)
         with progress_bar(f"map {name}", len(records), "rows", progress) as bar:
             return map_plain(records, plain, args, name, bar.update)
     from yaffjit.mapping.compiled import map_compiled
 
-    loop, result = compiled_of(function).loop(function, records, args)
+    compiled = compiled_of(function)
+    check_arguments(args)
+    loop, result = compiled.loop(function, records, args)
     with progress_bar(f"map {name}", len(records), "rows", progress) as bar:
         return map_compiled(records, loop, result, args, name, threads, bar.update), result.make
 
@@ -96,7 +101,9 @@ class Compiled:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        # Held for a moment only: while numba compiles one function, it may ask for the dispatcher of another.
+        self._lock = threading.Lock()
+        renew_in_forks(self, "_lock", threading.Lock)
         self._dispatcher: Any = None
         self._reads: list[tuple[str, Any]] = []
         self._loops: dict[Any, Any] = {}
@@ -105,8 +112,8 @@ class Compiled:
         """The function as a jitted one: made anew where a global or closure variable is another object."""
         if not isinstance(function, FunctionType):
             return function
+        reads = list(_reads(function))
         with self._lock:
-            reads = list(_reads(function))
             if self._dispatcher is None or not _same(reads, self._reads):
                 from numba import njit
 
@@ -122,35 +129,40 @@ class Compiled:
             CompileError: the function can't be compiled, or returns what can't be kept.
         """
         from numba import typeof
+        from numba.core.compiler_lock import global_compiler_lock
 
         from yaffjit.jit.mapping import compile_loop, returned_type
         from yaffjit.jit.results import result_of
 
-        with self._lock:
-            dispatcher = self.dispatcher(function)
-            instead = f"map({_name(function)}, jit=False)"
-            try:
-                key = records._numba_type_, tuple(map(typeof, args))
-            except ValueError as error:
-                raise TypeError(f"{error}; {instead} runs it in Python") from None
-            found = self._loops.get(key)
-            if found is None:
-                with _hint(instead):
-                    returned = returned_type(dispatcher, *key)
-                result = result_of(returned, dispatcher.py_func)
-                found = self._loops[key] = compile_loop(dispatcher, *key), result
-            return found
+        dispatcher = self.dispatcher(function)
+        instead = f"map({_name(function)}, jit=False)"
+        try:
+            key = records._numba_type_, tuple(map(typeof, args))
+        except ValueError as error:
+            raise TypeError(f"{error}; {instead} runs it in Python") from None
+        loops = self._loops
+        found = loops.get(key)
+        if found is None:
+            with global_compiler_lock:  # of two threads the second finds what the first one compiled
+                found = loops.get(key)
+                if found is None:
+                    with _hint(instead):
+                        returned = returned_type(dispatcher, *key)
+                    result = result_of(returned, dispatcher.py_func)
+                    found = loops[key] = compile_loop(dispatcher, *key), result
+        return found
 
 
 _compiled: weakref.WeakKeyDictionary[Any, Compiled] = weakref.WeakKeyDictionary()
 _making = threading.Lock()
+renew_in_forks(sys.modules[__name__], "_making", threading.Lock)
 
 
 def compiled_of(function: Any) -> Compiled:
     """What was compiled for a function, or will be.
 
     Raises:
-        TypeError: it isn't a plain function, nor a jitted one.
+        TypeError: it isn't a plain function, nor a jitted one, or can't be called by position.
     """
     if not isinstance(function, FunctionType):
         from numba.core.dispatcher import Dispatcher
@@ -160,11 +172,12 @@ def compiled_of(function: Any) -> Compiled:
                 f"map compiles plain functions, not {type(function).__name__}: "
                 "pass a function with args=(...), or jit=False"
             )
-    with _making:
-        found = _compiled.get(function)
-        if found is None:
-            found = _compiled[function] = Compiled()
+    found = _compiled.get(function)
+    if found is not None:
         return found
+    check_compiled(function, _name(function))
+    with _making:
+        return _compiled.setdefault(function, Compiled())
 
 
 def _copy(function: FunctionType) -> FunctionType:
@@ -182,18 +195,30 @@ def _copy(function: FunctionType) -> FunctionType:
 
 
 def _reads(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The globals and closure variables that numba takes for constants, but not the function itself."""
+    """The globals and closure variables that numba takes for constants, but not the function itself.
+
+    Also those of features among them.
+    """
+    seen: set[Any] = {function}
+    waiting = [function]
+    while waiting:
+        for name, value in _named_values(waiting.pop()):
+            inner = value.__wrapped__ if isinstance(value, Feature) else None
+            if value is not function and inner is not function:
+                yield name, value
+            if isinstance(inner, FunctionType) and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+
+
+def _named_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name in _global_names(function.__code__):
-        value = function.__globals__.get(name)
-        if value is not function:
-            yield name, value
+        yield name, function.__globals__.get(name)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            value = cell.cell_contents
+            yield name, cell.cell_contents
         except ValueError:  # not yet set
-            value = None
-        if value is not function:
-            yield name, value
+            yield name, None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -232,7 +257,8 @@ class Feature:
     """A function of one message that also takes records, and views at the speed of jitted code.
 
     ``f(recs)`` is ``recs.map(function)``: an array, or a tuple of arrays. ``f(view)`` calls it jitted, and
-    ``f(message)`` as it is. More arguments are passed on. What was compiled is kept for the next call.
+    ``f(message)`` as it is. More arguments are passed on. What was compiled is kept for the next call. Other
+    features and jitted functions may call it.
 
     Attributes:
         __wrapped__: the function.
@@ -267,6 +293,14 @@ class Feature:
             with _hint(f"{_name(function)}.__wrapped__"):
                 return compiled_of(function).dispatcher(function)(argument, *args)
         return getattr(function, "py_func", function)(argument, *args)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes it for in jitted code, that of other features too: a jitted function."""
+        from numba.core import types
+
+        function = self.__wrapped__
+        return types.Dispatcher(compiled_of(function).dispatcher(function))
 
     def __reduce__(self) -> Any:
         """By name if that is where any process finds it, else with the function's code."""

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yaffjit.limits import INT64_MAX, INT64_MIN, RESULTS, UINT64_MAX
 from yaffjit.mapping.arrays import Array, Column, Mask
 from yaffjit.mapping.rows import raise_in_row
 
 if TYPE_CHECKING:
     from yaffjit.rows import Records
 
-INT64_MAX = 2**63 - 1
-INT64_MIN = -(2**63)
-UINT64_MAX = 2**64 - 1
-
-ALLOWED = "a number, a bool, text, bytes, a date, a tuple of these, or a 1-D array of one length"
-
 # Kinds that go together, to what they become.
 _WIDENED = {("bool", "int"): "int", ("bool", "float"): "float", ("float", "int"): "float"}
+_WIDENED |= {(f"array of {a}", f"array of {b}"): f"array of {wide}" for (a, b), wide in _WIDENED.items()}
+# Kinds of arrays by those of their dtypes.
+_ARRAYS = {"b": "bool", "i": "int", "u": "int", "f": "float", "m": "timedelta", "M": "datetime"}
 
 
 def map_plain(
@@ -62,7 +60,7 @@ def map_plain(
 def _members(results: list[Any], first: tuple[Any, ...], name: str) -> list[list[Any]]:
     """The members of tuples, each None where there's no tuple."""
     if not first:
-        raise TypeError(f"{name} returns an empty tuple: return {ALLOWED}")
+        raise TypeError(f"{name} returns an empty tuple: return {RESULTS}")
     count = len(first)
     for row, value in enumerate(results):
         if value is not None and not (isinstance(value, tuple) and len(value) == count):
@@ -80,7 +78,7 @@ def _column(values: list[Any], name: str, member: str) -> Column:
             continue
         found = _kind(value)
         if found is None:
-            raise TypeError(f"{name} returns {_what(value)} in row {row}{member}: return {ALLOWED}")
+            raise TypeError(f"{name} returns {_what(value)} in row {row}{member}: return {RESULTS}")
         if kind is None:
             kind, kind_row = found, row
         elif found != kind:
@@ -112,12 +110,19 @@ def _kind(value: Any) -> str | None:
         return "bytes"
     if isinstance(value, np.datetime64) or (isinstance(value, datetime.datetime) and value.tzinfo is None):
         return "datetime"
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biufmM":
-        return "array"
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        found = _ARRAYS.get(value.dtype.kind)
+        if value.dtype == object:  # what the methods of a Timestamp or Duration give in Python
+            kinds = {_kind(item) for item in value.tolist()}
+            found = next((kind for kind in ("datetime", "timedelta") if kinds == {kind}), None)
+        return None if found is None else f"array of {found}"
     return None
 
 
 def _what(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        dimensions = "" if value.ndim == 1 else f"{value.ndim} dimensions of "
+        return f"an array of {dimensions}{value.dtype}"
     name = type(value).__name__
     return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
 
@@ -136,24 +141,50 @@ def _made(kind: str | None, present: list[Any], values: list[Any], name: str, me
         return np.array([np.datetime64(value) for value in present])
     if kind == "timedelta":
         return np.array([np.timedelta64(value) for value in present])
-    if kind == "array":
+    if kind.startswith("array"):
         _check_lengths(values, name, member)
-        return np.array(present)
+        return _made_of_arrays(kind, present, values, name, member)
     return np.array(present, np.bool_ if kind == "bool" else np.float64)
 
 
+def _made_of_arrays(kind: str, present: list[Any], values: list[Any], name: str, member: str) -> Array:
+    """A row an array, all of which have the same length."""
+    if kind == "array of datetime":
+        present = [np.array([np.datetime64(item) for item in value]) for value in present]
+    elif kind == "array of timedelta":
+        present = [np.array([np.timedelta64(item) for item in value]) for value in present]
+    made = np.array(present)
+    if kind == "array of int" and made.dtype.kind == "f":  # numpy's word for signed and unsigned ones
+        return np.array(present, _integer_dtype(values, name, member))
+    return made
+
+
 def _integer_dtype(values: Sequence[Any], name: str, member: str) -> type[np.int64] | type[np.uint64]:
-    lowest = min(value for value in values if value is not None)
-    highest = max(value for value in values if value is not None)
-    unsigned = any(isinstance(value, np.unsignedinteger) for value in values)
-    least, most = (0, UINT64_MAX) if unsigned or highest > INT64_MAX else (INT64_MIN, INT64_MAX)
+    """What holds integers, or arrays of them, exactly."""
+    numbers = [number for _, number in _numbers(values)]
+    lowest, highest = min(numbers, default=0), max(numbers, default=0)
+    unsigned = any(getattr(value, "dtype", np.dtype(int)).kind == "u" for value in values)
+    if highest > INT64_MAX or (unsigned and lowest >= 0):
+        least, most = 0, UINT64_MAX
+    else:
+        least, most = INT64_MIN, INT64_MAX
+    if least <= lowest and highest <= most:
+        return np.uint64 if least == 0 else np.int64
+    row, number = next((row, number) for row, number in _numbers(values) if not least <= number <= most)
+    raise OverflowError(
+        f"{name} returns {number} in row {row}{member}: no 64 bits hold all integers "
+        f"from {lowest} to {highest}"
+    )
+
+
+def _numbers(values: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Each integer, those of arrays too, with its row."""
     for row, value in enumerate(values):
-        if value is not None and not least <= value <= most:
-            raise OverflowError(
-                f"{name} returns {value} in row {row}{member}: no 64 bits hold all integers "
-                f"from {lowest} to {highest}"
-            )
-    return np.uint64 if least == 0 else np.int64
+        if isinstance(value, np.ndarray):
+            for number in value.tolist():
+                yield row, number
+        elif value is not None:
+            yield row, int(value)
 
 
 def _check_lengths(values: list[Any], name: str, member: str) -> None:

@@ -6,11 +6,13 @@ import functools
 import hashlib
 import math
 import struct
+import sys
 import threading
 import weakref
 from typing import Any
 
 from yaffjit.errors import SchemaError, near_names
+from yaffjit.forks import renew_in_forks
 from yaffjit.plan.declared import Declared, Slot
 from yaffjit.plan.faults import Faults
 from yaffjit.plan.model import (
@@ -30,6 +32,7 @@ _PLAN_VERSION = 1
 # Plans that pickles name, by what is written in these: the descriptor set and the slice.
 _pickled: weakref.WeakValueDictionary[tuple[bytes, str | None], Plan] = weakref.WeakValueDictionary()
 _pickled_lock = threading.RLock()
+renew_in_forks(sys.modules[__name__], "_pickled_lock", threading.RLock)
 
 
 class Plan:
@@ -46,6 +49,7 @@ class Plan:
         self._declared = Declared(schema)
         self._faults = Faults(self._declared)
         self._lock = threading.RLock()
+        renew_in_forks(self, "_lock", threading.RLock)
         self._enums_in: dict[str, list[str]] = {}  # enums by the message that declares them
         for name in schema.enums:
             self._enums_in.setdefault(name.rpartition(".")[0], []).append(name)

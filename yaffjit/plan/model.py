@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from yaffjit.forks import renew_properties
 from yaffjit.schema.model import Default
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class OneofPlan:
     fields: tuple[str, ...]
 
 
+@renew_properties
 @dataclass(frozen=True)
 class MessagePlan:
     """A message type laid out; ``fields`` are its live fields by ascending id."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yaffjit.errors import YaffjitError
+from yaffjit.forks import renew_in_forks
 from yaffjit.universal.codes import ORDERS, STRINGS
 from yaffjit.universal.lower import lower
 from yaffjit.universal.plain_read import ReadOptions
@@ -102,6 +103,7 @@ class Loaded:
         self._documents = 0
         self._nbytes = 0
         self._lock = threading.Lock()
+        renew_in_forks(self, "_lock", threading.Lock)
 
     def for_object(self, obj: Any) -> Codec | None:
         """The codec to write an object, or None if it isn't loaded and the work is small enough without."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.codec.locate import read_u32
+from yaffjit.forks import renew_in_forks
 from yaffjit.plan.model import FieldPlan, MessagePlan
 from yaffjit.view.assemble import assemble
 from yaffjit.view.base import Access, View, lost_field
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from yaffjit.view.buffers import Data
 
 _lock = threading.RLock()
+renew_in_forks(sys.modules[__name__], "_lock", threading.RLock)
 
 # An absent array.
 _EMPTY_ARRAY = bytes(4)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bisect
 import ctypes
-import os
 import struct
+import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from yaffjit.forks import renew_in_forks
+
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
     from yaffjit.view.buffers import Data
@@ -21,16 +23,7 @@ if TYPE_CHECKING:
 # Held while something that jitted code reads by address is made at first use: of two threads that come at
 # once, one would free what the other reads.
 making = threading.RLock()
-
-
-def _renew_lock() -> None:
-    """In a child: another thread of its parent may have held the lock when it forked."""
-    global making
-    making = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # not on every platform
-    os.register_at_fork(after_in_child=_renew_lock)
+renew_in_forks(sys.modules[__name__], "making", threading.RLock)
 
 
 # Where an address lies: the data, the position in it, and what owns the data, None if nothing does yet.

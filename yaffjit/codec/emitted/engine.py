@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from yaffjit.forks import renew_in_forks
+
 _lock = threading.Lock()
+renew_in_forks(sys.modules[__name__], "_lock", threading.Lock)
 _ready = False
 
 # Loops are short and of unknown lengths; unrolling and vectors would only take time.

@@ -18,7 +18,7 @@ from numba.core.typeconv import Conversion
 
 from yaffjit.jit.emit.outline import I8, I32, I64, NULL, POINTER
 from yaffjit.jit.keys import PlainType, source_hash
-from yaffjit.jit.types import BorrowedType, owner_type
+from yaffjit.jit.types import BorrowedType, OneofType, owner_type
 
 __all__ = [
     "BytesType",
@@ -65,6 +65,8 @@ class TextType(TextLikeType):
         return types.unicode_type
 
     def unify(self, context: Any, other: types.Type) -> types.Type | None:
+        if isinstance(other, OneofType):  # a string of numba's, or None
+            return types.Optional(types.unicode_type)
         return self if isinstance(other, types.StringLiteral) else None
 
     def can_convert_to(self, context: Any, other: types.Type) -> Conversion | None:
