@@ -59,14 +59,13 @@ def as_array(context: Any, builder: ir.IRBuilder, repeated: RepeatedType, value:
     typ = array_type(repeated)
     elements = elements_of(context, builder, repeated, value)
     if repeated.part:
-        return copied(context, builder, typ, elements)
+        return _copy(context, builder, typ, elements)
     if isinstance(elements, ArrayElements):
         return array_over(context, builder, typ, elements.pointer, elements.count, elements.owner)
     return array_makers[type(repeated)](context, builder, typ, elements)
 
 
-# What gives the array of a field that isn't one already, by the class of its type: of the context, the builder,
-# the array's type and the elements.
+# What gives the array of a field that isn't one already, by the class of its type.
 array_makers: dict[type[RepeatedType], Callable[[Any, ir.IRBuilder, types.Array, Any], ir.Value]] = {}
 
 
@@ -98,7 +97,7 @@ def array_over(
     return made._getvalue()
 
 
-def copied(context: Any, builder: ir.IRBuilder, typ: types.Array, elements: Elements) -> ir.Value:
+def _copy(context: Any, builder: ir.IRBuilder, typ: types.Array, elements: Elements) -> ir.Value:
     made = _empty_nd_impl(context, builder, typ, [elements.count])
     with cgutils.for_range(builder, elements.count) as loop:
         slot = cgutils.get_item_pointer(context, builder, typ, made, [loop.index])
