@@ -9,6 +9,7 @@ import pytest
 
 from yaffjit import errors
 from yaffjit.errors import (
+    BufferTooSmallError,
     ElementError,
     NumberError,
     NumberOverflowError,
@@ -21,6 +22,7 @@ ARGUMENTS: dict[type[YaffjitError], tuple[Any, ...]] = {
     RowError: (7, 3),
     ElementError: ("tags", 7, 3),
     ShortBufferError: ("ads.Banner", 2),
+    BufferTooSmallError: ("ads.Banner", 300, 200),
     NumberError: ("{} isn't allowed", 5),
     NumberOverflowError: ("{} doesn't fit", 5),
 }

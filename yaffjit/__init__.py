@@ -49,6 +49,7 @@ _HOMES = {
     "YaffjitError": "yaffjit.errors",
     "SchemaError": "yaffjit.errors",
     "EncodeError": "yaffjit.errors",
+    "BufferTooSmallError": "yaffjit.errors",
     "DecodeError": "yaffjit.errors",
     "VerifyError": "yaffjit.errors",
     "IndexFileError": "yaffjit.errors",
@@ -63,6 +64,7 @@ _HOMES = {
 _MODULES = ("universal",)
 
 __all__ = [
+    "BufferTooSmallError",
     "BuiltIndex",
     "Columns",
     "CompileError",
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
     from yaffjit.build.readers import read_files, read_length_prefixed, read_tfrecord
     from yaffjit.columns import Columns
     from yaffjit.errors import (
+        BufferTooSmallError,
         CompileError,
         DecodeError,
         EncodeError,

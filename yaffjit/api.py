@@ -16,6 +16,7 @@ from yaffjit.introduce import load_jit, tell_numba
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
+    from yaffjit.codec.builder import Builder
     from yaffjit.index import Index, PackedIndex
     from yaffjit.plan import MessagePlan, Plan
     from yaffjit.rows import Records
@@ -113,9 +114,11 @@ class Schema:
 
         Members pickle as plain numbers.
         """
+        from yaffjit.schema.enums import int_enum
+
         return MappingProxyType(
             {
-                name: _int_enum(name, enum_def.values)
+                name: int_enum(name, enum_def.values)
                 for name, enum_def in self.definition.enums.items()
                 if enum_def.file not in self._hidden_files
             }
@@ -144,28 +147,6 @@ def _schema_of(plan: Plan) -> Schema:
     """The schema that a plan was made for."""
     schema: Schema | None = plan.memo.get("schema")
     return Schema(plan) if schema is None else schema
-
-
-def _int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:
-    name = full_name.rpartition(".")[2]
-    taken = {label for label, _ in values}
-    members: dict[str, int] = {}
-    for label, number in values:
-        if _is_pythons_own(name, label):
-            label = f"member_{label}"
-            while label in taken or label in members:
-                label += "_"
-        members[label] = number
-    made = enum.IntEnum(name, members)  # type: ignore[misc]
-    made.__doc__ = f"The values of enum {full_name}."
-    # The class can't be found by its name in another process; the number is what it stands for.
-    setattr(made, "__reduce_ex__", lambda member, protocol: (int, (int(member),)))  # noqa: B010
-    return made
-
-
-def _is_pythons_own(enum_name: str, label: str) -> bool:
-    """Python's enums keep some names for themselves, or drop them; protobuf takes any."""
-    return label == "mro" or (label.startswith("_") and (label.endswith("_") or f"_{enum_name}__" in label))
 
 
 @renew_properties
@@ -289,6 +270,31 @@ class MessageType:
         from yaffjit.view import viewer_unchecked
 
         return viewer_unchecked(self.plan)
+
+    def builder(self, buffer: Any = None) -> Builder:
+        """A message to be built field by field and written as protobuf bytes; usable in ``@njit``.
+
+        Args:
+            buffer: what ``finish()`` writes into, a writable array of uint8; None for a new array each time.
+        """
+        from yaffjit.codec.builder import Builder
+
+        return Builder(self.schema.definition, self.full_name, buffer)
+
+    def update_protobuf(self, data: Any, changes: Mapping[str, Any]) -> bytes:
+        """Protobuf bytes with some fields changed, and all others, unknown ones too, copied as they are.
+
+        Args:
+            data: bytes, any contiguous buffer, or a view of this type.
+            changes: values as `encode` takes them by path, None to unset: ``{"id": 2, "stats.ctr": None}``.
+
+        Raises:
+            DecodeError: protobuf doesn't accept the bytes.
+            EncodeError: names the path that isn't there, or whose value can't be written.
+        """
+        from yaffjit.codec.update import update_protobuf
+
+        return update_protobuf(self.schema._plan, self.full_name, data, changes)
 
     def verify(self, buf: Any, utf8: bool = True) -> None:
         """Check that no reader can leave the buffer, whatever it reads.

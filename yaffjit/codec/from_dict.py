@@ -12,6 +12,7 @@ from typing import Any
 
 from yaffjit.codec.writer import MAX_DEPTH, Refused
 from yaffjit.errors import EncodeError, near_names
+from yaffjit.plan import Plan
 from yaffjit.plan.model import MessagePlan
 from yaffjit.schema.model import FieldDef, SchemaDef
 
@@ -44,7 +45,7 @@ def message_from_dict(mp: MessagePlan, value: Any) -> Any:
     """
     message = mp.plan.schema.message_class(mp.full_name)()
     try:
-        Filler.of(mp).fill(mp.full_name, message, value, 0)
+        Filler.of(mp.plan).fill(mp.full_name, message, value, 0)
     except Refused as refused:
         raise EncodeError(refused.sentence(mp.full_name)) from None
     return message
@@ -58,9 +59,9 @@ class Filler:
         self.setters: dict[str, dict[str, tuple[FieldDef, Setter]]] = {}
 
     @staticmethod
-    def of(mp: MessagePlan) -> Filler:
+    def of(plan: Plan) -> Filler:
         key = "codec.from_dict"
-        filler = mp.plan.memo.get(key) or mp.plan.memo.setdefault(key, Filler(mp.plan.schema))
+        filler = plan.memo.get(key) or plan.memo.setdefault(key, Filler(plan.schema))
         assert isinstance(filler, Filler)
         return filler
 

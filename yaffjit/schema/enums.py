@@ -1,0 +1,30 @@
+"""Enums of a schema as Python's own classes."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["int_enum"]
+
+
+def int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:
+    """The class of an enum; names that share a number are aliases. Members pickle as plain numbers."""
+    name = full_name.rpartition(".")[2]
+    taken = {label for label, _ in values}
+    members: dict[str, int] = {}
+    for label, number in values:
+        if _is_pythons_own(name, label):
+            label = f"member_{label}"
+            while label in taken or label in members:
+                label += "_"
+        members[label] = number
+    made = enum.IntEnum(name, members)  # type: ignore[misc]
+    made.__doc__ = f"The values of enum {full_name}."
+    # The class can't be found by its name in another process; the number is what it stands for.
+    setattr(made, "__reduce_ex__", lambda member, protocol: (int, (int(member),)))  # noqa: B010
+    return made
+
+
+def _is_pythons_own(enum_name: str, label: str) -> bool:
+    """Python's enums keep some names for themselves, or drop them; protobuf takes any."""
+    return label == "mro" or (label.startswith("_") and (label.endswith("_") or f"_{enum_name}__" in label))
