@@ -54,7 +54,7 @@ def write_options(**given: Any) -> Any:
 
 def read_options(**given: Any) -> Any:
     options = {"compact": True, "order": "swapped", "null": False, "strict": False, "max_items": None}
-    return public._read_options(*{**options, "max_depth": 512, **given}.values())
+    return public.read_options(*{**options, "max_depth": 512, **given}.values())
 
 
 def writings(

@@ -72,7 +72,7 @@ def main(what: str, count: int) -> None:
     from guard import Guard
 
     from yaffjit.errors import DecodeError
-    from yaffjit.universal.codec import _read_options
+    from yaffjit.universal.codec import read_options
     from yaffjit.universal.compiled import Codec
 
     room = Guard(1 << 16)
@@ -82,7 +82,7 @@ def main(what: str, count: int) -> None:
         ctypes.string_at(room.begin + room.nbytes, 1)
     read = Codec().read
     options = [
-        _read_options(compact, order, null, strict, None, 512)[1] | whole
+        read_options(compact, order, null, strict, None, 512)[1] | whole
         for compact in (True, True, False)
         for order in ("swapped", "big")
         for null in (True, False)

@@ -74,6 +74,7 @@ gc_enable = _function("PyGC_Enable", int32)
 
 # C's own.
 memcpy = types.ExternalFunction("memcpy", int64(int64, int64, int64))
+memcmp = types.ExternalFunction("memcmp", int32(int64, int64, int64))
 malloc = types.ExternalFunction("malloc", int64(int64))
 realloc = types.ExternalFunction("realloc", int64(int64, int64))
 free = types.ExternalFunction("free", types.void(int64))

@@ -83,7 +83,10 @@ ORDER_SHIFT = 1
 NULL = 8
 STRICT = 16
 WHOLE = 32
+PART = 64  # the value is in a document that goes on
 DEPTH_SHIFT = 8
+DEPTH_MASK = 0xFFF
+USED_SHIFT = 20  # the depth that the value is at
 
 _STACK_WORDS = 512  # of values, before it's moved to the heap
 _BUFFER_WORDS = 10
@@ -96,16 +99,18 @@ _HASH = -7046029254386353131
 
 @inner
 def _read(state: int, data: int, nbytes: int, start: int, flags: int, max_items: int, stop: int) -> int:
-    """The new value of a document; 0 with an exception.
+    """The new value of a document, or of a part of one; 0 with an exception.
 
     Args:
+        start: the word of the value: 32 times its position, and what is pending.
         stop: address of a word that gets the position behind it.
     """
     compact = (flags & COMPACT) != 0
     order = (flags >> ORDER_SHIFT) & 3
     null = (flags & NULL) != 0
     strict = (flags & STRICT) != 0
-    max_depth = flags >> DEPTH_SHIFT
+    max_depth = (flags >> DEPTH_SHIFT) & DEPTH_MASK
+    deepest = max_depth - (flags >> USED_SHIFT)
     layout = load_i64(state + 8 * LAYOUT)
     direct = layout != 0
     head = load_i64(state + 8 * ASCII_HEAD)
@@ -122,9 +127,9 @@ def _read(state: int, data: int, nbytes: int, start: int, flags: int, max_items:
     keeps = direct  # look for keys among those that were read
     tries = 0
     hits = 0
-    pos = start
-    half = 0  # 16 + the high nibble of the last code byte while it's unread
-    at = start  # the byte of the last code
+    pos = start >> 5
+    half = start & 31  # 16 + the high nibble of the last code byte while it's unread
+    at = pos  # the byte of the last code
     wants_key = False
     result = 0
     while True:
@@ -243,7 +248,7 @@ def _read(state: int, data: int, nbytes: int, start: int, flags: int, max_items:
                     break
                 pos += length
             elif code == 1 or code == 3:
-                if depth >= max_depth:
+                if depth >= deepest:
                     keep_fault(fault, DEEP_NESTING, at, 0, max_depth)
                     break
                 frame = frames + FRAME * depth
@@ -290,10 +295,10 @@ def _read(state: int, data: int, nbytes: int, start: int, flags: int, max_items:
 
         # ---- a finished value ----
         if depth == 0:
-            if half & 15 != 0:
+            if half & 15 != 0 and (flags & PART) == 0:
                 decref(value)
                 keep_fault(fault, TRAILING_CODE, at, half & 15, 0)
-            elif (flags & WHOLE) != 0 and pos < nbytes:
+            elif (flags & (WHOLE | PART)) == WHOLE and pos < nbytes:
                 decref(value)
                 keep_fault(fault, TRAILING_BYTES, pos, nbytes - pos, 0)
             else:
@@ -372,7 +377,7 @@ def _read_object(itself: int, arguments: int) -> int:
 
 
 def read(itself: int, arguments: int, count: int) -> int:
-    """A builtin's body: (buffer, start, options as flags, max_items) -> value.
+    """A builtin's body: (buffer, word of the start, options as flags, max_items) -> value.
 
     Without the flag `WHOLE` it gives the value and the position behind it.
 

@@ -15,24 +15,38 @@ _HOMES = {
     "load": "yaffjit.universal.codec",
     "load_each": "yaffjit.universal.codec",
     "validate": "yaffjit.universal.codec",
+    "view": "yaffjit.universal.view",
+    "cursor": "yaffjit.universal.cursor",
+    "ObjectView": "yaffjit.universal.view",
+    "CollectionView": "yaffjit.universal.view",
+    "Cursor": "yaffjit.universal.cursor",
+    "KindError": "yaffjit.universal.refusals",
     "DocumentError": "yaffjit.universal.refusals",
     "TruncatedError": "yaffjit.universal.refusals",
 }
 
 __all__ = [
+    "CollectionView",
+    "Cursor",
     "DocumentError",
+    "KindError",
+    "ObjectView",
     "TruncatedError",
+    "cursor",
     "dump",
     "dumps",
     "load",
     "load_each",
     "loads",
     "validate",
+    "view",
 ]
 
 if TYPE_CHECKING:
     from yaffjit.universal.codec import dump, dumps, load, load_each, loads, validate
-    from yaffjit.universal.refusals import DocumentError, TruncatedError
+    from yaffjit.universal.cursor import Cursor, cursor
+    from yaffjit.universal.refusals import DocumentError, KindError, TruncatedError
+    from yaffjit.universal.view import CollectionView, ObjectView, view
 
 
 def __getattr__(name: str) -> Any:

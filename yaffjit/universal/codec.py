@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -18,7 +19,16 @@ from yaffjit.universal.codes import (
     Strings,
     Width,
 )
-from yaffjit.universal.compiled import WHOLE, loaded, lower_without_default, read_flags, write_flags
+from yaffjit.universal.compiled import (
+    PART,
+    USED_SHIFT,
+    WHOLE,
+    loaded,
+    lower_without_default,
+    options_of,
+    read_flags,
+    write_flags,
+)
 from yaffjit.universal.lower import lower
 from yaffjit.universal.plain_read import UNLIMITED, Reader, ReadOptions
 from yaffjit.universal.plain_write import WriteOptions, Writer
@@ -97,10 +107,10 @@ def loads(
             subclass, if the document isn't complete.
         TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
     """
-    options, flags = _read_options(compact, order, null, False, max_items, max_depth)
+    options, flags = read_options(compact, order, null, False, max_items, max_depth)
     codec = loaded.codec
     if codec is None or type(buf) is not bytes:
-        return _read_whole(_byte_view(buf), options, flags)
+        return _read_whole(byte_view(buf), options, flags)
     try:  # as `_read_whole`, but nothing is called on the way
         return codec.read(buf, 0, flags | WHOLE, options.max_items)
     except DocumentError as error:
@@ -126,8 +136,8 @@ def validate(
         DocumentError: as `loads`, and for padded lengths and duplicate keys.
         TypeError, ValueError: as `loads`.
     """
-    options, flags = _read_options(compact, order, null, True, max_items, max_depth)
-    _read_whole(_byte_view(buf), options, flags)
+    options, flags = read_options(compact, order, null, True, max_items, max_depth)
+    _read_whole(byte_view(buf), options, flags)
 
 
 def dump(obj: Any, file: IO[bytes], **options: Any) -> None:
@@ -160,7 +170,7 @@ def load_each(
     Raises:
         DocumentError: as `loads`; positions are within the file, from where it stood.
     """
-    options, flags = _read_options(compact, order, null, False, max_items, max_depth)
+    options, flags = read_options(compact, order, null, False, max_items, max_depth)
     data = b""
     begin = 0  # of `data` within the file
     size = _CHUNK_NBYTES
@@ -201,7 +211,7 @@ def _read_one(data: bytes, options: ReadOptions, flags: int, pos: int) -> tuple[
     codec = loaded.codec or loaded.for_bytes(min(len(data) - pos, _DOCUMENT_NBYTES))
     if codec is None:
         return Reader(data, options).read(pos, whole=False)
-    read: tuple[Any, int] = codec.read(data, pos, flags, options.max_items)
+    read: tuple[Any, int] = codec.read(data, pos << 5, flags, options.max_items)
     return read
 
 
@@ -210,7 +220,7 @@ def _hint(data: bytes | memoryview, options: ReadOptions) -> str:
     if not 0 < len(data) <= _HINT_NBYTES:
         return ""
     compact = not options.compact
-    other, flags = _read_options(
+    other, flags = read_options(
         compact, options.order, options.null, options.strict, options.max_items, options.max_depth
     )
     try:
@@ -221,6 +231,33 @@ def _hint(data: bytes | memoryview, options: ReadOptions) -> str:
     except DocumentError:
         return ""
     return f"with compact={compact} it can be read"
+
+
+def read_part(data: bytes | memoryview, word: int, flags: int) -> Any:
+    """The value that a word of a cursor names, by flags that have its depth."""
+    options = options_of(flags)
+    codec = loaded.codec or loaded.for_bytes(min(len(data) - (word >> 5), _DOCUMENT_NBYTES))
+    try:
+        if codec is None:
+            return Reader(data, options).read_part(word, flags >> USED_SHIFT)
+        return codec.read(data, word, flags | PART | WHOLE, UNLIMITED)
+    except DocumentError:
+        refuse(data, options)
+
+
+def refuse(data: bytes | memoryview, options: ReadOptions) -> NoReturn:
+    """Raise for a document in which something wrong was found, by reading it once more from its begin."""
+    options = dataclasses.replace(options, strict=False, max_items=UNLIMITED)
+    codec = loaded.codec or loaded.for_bytes(len(data))
+    try:
+        if codec is None:
+            Reader(data, options).read(0, whole=False)
+        else:
+            codec.read(data, 0, read_flags(options), UNLIMITED)
+    except DocumentError as error:
+        error.hint = _hint(data, options)
+        raise
+    raise ValueError("the document is whole: its bytes have changed, or a cursor isn't where a code is")
 
 
 def _moved(error: DocumentError, begin: int) -> DocumentError:
@@ -242,7 +279,7 @@ def _write_options(
 
 
 @lru_cache(64)
-def _read_options(
+def read_options(
     compact: bool, order: Order, null: bool, strict: bool, max_items: int | None, max_depth: int
 ) -> tuple[ReadOptions, int]:
     _one_of("order", order, ORDERS)
@@ -265,7 +302,7 @@ def _depth(max_depth: int) -> None:
         raise ValueError(f"max_depth is {max_depth} (1 to {MAX_MAX_DEPTH})")
 
 
-def _byte_view(buf: Any) -> bytes | memoryview:
+def byte_view(buf: Any) -> bytes | memoryview:
     """The bytes of a buffer, not copied."""
     if type(buf) is bytes:
         return buf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from yaffjit.errors import YaffjitError
 from yaffjit.forks import renew_in_forks
 from yaffjit.universal.codes import ORDERS, STRINGS
 from yaffjit.universal.lower import lower
-from yaffjit.universal.plain_read import ReadOptions
+from yaffjit.universal.plain_read import UNLIMITED, ReadOptions
 from yaffjit.universal.plain_write import WriteOptions
 from yaffjit.universal.refusals import refuse_bytes, refuse_value
 
@@ -26,6 +26,8 @@ _ITEM_NBYTES = 16
 
 # The flag that nothing may follow a document, as kernels.universal_read has it; that isn't loaded for this.
 WHOLE = 32
+PART = 64
+USED_SHIFT = 20
 
 
 class Codec:
@@ -35,7 +37,8 @@ class Codec:
 
     Attributes:
         write: (object, flags, function that lowers) -> bytes.
-        read: (buffer, start, flags, max_items) -> value, or value and position unless the flags say `WHOLE`.
+        read: (buffer, word of the start, flags, max_items) -> value, or value and position unless the flags
+            say `WHOLE`.
     """
 
     def __init__(self, layout: int | None = None) -> None:
@@ -65,6 +68,41 @@ class Codec:
         self.read: Callable[[Any, int, int, int], Any] = make("read", self.kernels[1], _address(reading))
 
 
+class Looker:
+    """Looks up parts of documents by compiled code.
+
+    Attributes:
+        find: (buffer, word, flags, path, default) -> value, or (word, code) of a container.
+        next_item: (buffer, word, flags, code of the container) -> (key or None, value as of ``find``, word of
+            the next item), or None at the end.
+        count: (buffer, word, flags) -> number of items.
+    """
+
+    def __init__(self) -> None:
+        from yaffjit.kernels import objects, universal_look
+
+        self.kernel = universal_look.compile_look()
+
+        def make(name: str, operation: int) -> Callable[..., Any]:
+            state = np.zeros(universal_look.STATE_WORDS, np.int64)
+            known = (bytes, None, True, False, _refuse_look, UnicodeDecodeError)
+            state[:8] = [*map(id, known), objects.layout(), objects.ASCII_HEAD]
+            state[universal_look.OPERATION] = operation
+            _states.append(state)
+            return objects.make_builtin(name, self.kernel, _address(state))
+
+        self.find = make("find", universal_look.FIND)
+        self.next_item = make("next_item", universal_look.NEXT)
+        self.count = make("count", universal_look.COUNT)
+
+
+def _refuse_look(_: int, buf: Any, flags: int, *others: int) -> NoReturn:
+    """Raise what is wrong with a document in which that was found while something was looked up."""
+    from yaffjit.universal.codec import refuse
+
+    refuse(buf, options_of(flags))
+
+
 _states: list[NDArray[np.int64]] = []
 
 
@@ -91,6 +129,18 @@ def read_flags(options: ReadOptions) -> int:
     )
 
 
+def options_of(flags: int) -> ReadOptions:
+    """What `read_flags` made flags of, whatever depth they have."""
+    return ReadOptions(
+        compact=bool(flags & 1),
+        order=ORDERS[flags >> 1 & 3],
+        null=bool(flags & 8),
+        strict=bool(flags & 16),
+        max_items=UNLIMITED,
+        max_depth=flags >> 8 & 0xFFF,
+    )
+
+
 lower_without_default = partial(lower, default=None)
 
 
@@ -99,6 +149,7 @@ class Loaded:
 
     def __init__(self) -> None:
         self.codec: Codec | None = None
+        self.looker: Looker | None = None
         self._can_load = True
         self._documents = 0
         self._nbytes = 0
@@ -117,6 +168,13 @@ class Loaded:
             if self._documents > PLAIN_DOCUMENTS or self._nbytes > PLAIN_BYTES:
                 self.load()
         return self.codec
+
+    def looker_for(self, nbytes: int) -> Looker | None:
+        """What looks up parts of a document, or None as before."""
+        if self.looker is None and self.for_bytes(nbytes) is not None:
+            with self._lock:
+                self.looker = self.looker or Looker()
+        return self.looker
 
     def load(self) -> None:
         """Load the compiled code at once, if this interpreter can run it."""

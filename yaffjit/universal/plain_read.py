@@ -75,6 +75,7 @@ class Reader:
         self._half: int | None = None  # the high nibble of the last code byte while it's unread
         self._at = 0  # the byte of the last code
         self._items = 0
+        self._depth = 0  # that the value is at
         self._values: list[Any] = []
         self._frames: list[tuple[int, int]] = []  # where the values of a container begin, and its code
 
@@ -85,6 +86,23 @@ class Reader:
             whole: nothing may follow it.
         """
         self._pos = pos
+        value = self._read()
+        if self._half:
+            self._refuse(TRAILING_CODE, self._at, self._half)
+        if whole and self._pos < len(self._data):
+            self._refuse(TRAILING_BYTES, self._pos, len(self._data) - self._pos)
+        self._half = None
+        return value, self._pos
+
+    def read_part(self, word: int, depth: int) -> Any:
+        """The value that a cursor's word names, in containers as deep."""
+        self._pos, pending = divmod(word, 32)
+        self._half = pending - 16 if pending else None
+        self._at = self._pos
+        self._depth = depth
+        return self._read()
+
+    def _read(self) -> Any:
         value: Any
         while True:
             code = self._code()
@@ -106,20 +124,14 @@ class Reader:
                 if self._items > self._options.max_items:
                     self._refuse(MANY_ITEMS, self._at, limit=self._options.max_items)
                 if code in (OBJECT, COLLECTION):
-                    if len(self._frames) >= self._options.max_depth:
+                    if self._depth + len(self._frames) >= self._options.max_depth:
                         self._refuse(DEEP_NESTING, self._at, limit=self._options.max_depth)
                     self._frames.append((len(self._values), code))
                     continue
                 value = self._scalar(code)
             if not self._frames:
-                break
+                return value
             self._values.append(value)
-        if self._half:
-            self._refuse(TRAILING_CODE, self._at, self._half)
-        if whole and self._pos < len(self._data):
-            self._refuse(TRAILING_BYTES, self._pos, len(self._data) - self._pos)
-        self._half = None
-        return value, self._pos
 
     def _expects_key(self) -> bool:
         if not self._frames:

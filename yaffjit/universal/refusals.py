@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from yaffjit.errors import DecodeError, EncodeError
+from yaffjit.errors import DecodeError, EncodeError, YaffjitError
 from yaffjit.universal.codes import (
     MAX_LENGTH_NBYTES,
     NULL,
@@ -60,6 +60,31 @@ class DocumentError(DecodeError):
 
 class TruncatedError(DocumentError):
     """A document isn't complete where its bytes end."""
+
+
+class KindError(YaffjitError, TypeError):
+    """A value isn't of the kind that is asked for.
+
+    Attributes:
+        path: of the value within that which was asked.
+        found: what it is.
+        wanted: what was asked for.
+    """
+
+    def __init__(self, path: str, found: str, wanted: str) -> None:
+        Exception.__init__(self, path, found, wanted)
+        self.text = f"{path}: {found} where {wanted} is asked for" if path else f"{found}, not {wanted}"
+        self.position = None
+        self.path = path
+        self.found = found
+        self.wanted = wanted
+
+
+def kind_of(value: Any) -> str:
+    """What a value from a document is, with its article."""
+    names = {int: "an integer", float: "a float", bool: "a bool", str: "text", type(None): "null"}
+    kind = type(value)
+    return names.get(kind) or ("an object" if hasattr(value, "keys") else "a collection")
 
 
 def refuse_value(reason: int, path: Sequence[str | int], value: Any, found: int, limit: int) -> NoReturn:
