@@ -27,6 +27,7 @@ SOURCE = 'syntax = "proto3"; package k; message Row { int64 id = 1; string name 
 STEPS = ("open", "fsync", "replace", "link", "unlink", "mkdir", "pwrite", "ftruncate", "close", "rmdir")
 OPERATIONS = ("file", "build", "append", "adopt", "keys")
 KEYS = ("id", "name")
+MOST_PARTS = 20  # then the directory begins anew, so that to look at it stays quick
 
 
 class Campaign:
@@ -98,6 +99,8 @@ class Campaign:
 
     def _prepared(self, operation: str) -> tuple[Callable[[], object], tuple[Any, ...]]:
         """What a writer does, and what may be found: as before, and as after."""
+        if len(list(self.directory.glob("part-*.arrow"))) > MOST_PARTS:
+            yj.build_index(self.directory, self.message_type, self._rows(self._ids(3)), part_rows=2, key="name")
         before = self._found()
         in_file, in_directory, in_more, key = before
         ids = self._ids(5)
