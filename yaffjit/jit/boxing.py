@@ -26,7 +26,7 @@ from yaffjit.jit.types import BorrowedType, MessageViewType, RecordsType
 
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
-    from yaffjit.view import View
+    from yaffjit.view.yaff import YaffView
     from yaffjit.view.owner import Owner
 
 
@@ -50,7 +50,7 @@ def _attribute(c: Any, obj: ir.Value, name: str) -> ir.Value:
     return c.pyapi.object_getattr(obj, b.load(slot))
 
 
-def _integer(c: Any, obj: ir.Value, name: str) -> ir.Value:
+def integer(c: Any, obj: ir.Value, name: str) -> ir.Value:
     """An int attribute, as an i64; -1 with an exception set where there's none."""
     attribute = _attribute(c, obj, name)
     value = cgutils.alloca_once_value(c.builder, I64(-1))
@@ -76,16 +76,22 @@ def _read_owner(c: Any, owner: ir.Value) -> tuple[ir.Value, ir.Value]:
     return b.load(address), b.load(record)
 
 
-@unbox(MessageViewType)
-def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
+def read_view_owner(c: Any, obj: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """`_read_owner` of a view's owner, which is made if it has none."""
     b = c.builder
     owner = cgutils.alloca_once_value(b, _attribute(c, obj, "_owner_"))
     with b.if_then(b.icmp_unsigned("==", b.load(owner), c.pyapi.borrow_none())):
         c.pyapi.decref(b.load(owner))
         b.store(c.pyapi.call_method(obj, "_native_owner_"), owner)
+    return _read_owner(c, b.load(owner))
+
+
+@unbox(MessageViewType)
+def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
+    b = c.builder
     native = cgutils.create_struct_proxy(view)(c.context, b)
-    address, native.owner = _read_owner(c, b.load(owner))
-    native.pointer = b.gep(address, [_integer(c, obj, "_pos_")])
+    address, native.owner = read_view_owner(c, obj)
+    native.pointer = b.gep(address, [integer(c, obj, "_pos_")])
     c.context.nrt.incref(b, view, native._getvalue())
     return NativeValue(native._getvalue(), is_error=cgutils.is_not_null(b, c.pyapi.err_occurred()))
 
@@ -94,12 +100,12 @@ def _unbox_view(view: MessageViewType, obj: ir.Value, c: Any) -> NativeValue:
 def _unbox_records(records: RecordsType, obj: ir.Value, c: Any) -> NativeValue:
     b = c.builder
     native = cgutils.create_struct_proxy(records)(c.context, b)
-    native.start = _integer(c, obj, "_start")
-    native.count = _integer(c, obj, "_count")
+    native.start = integer(c, obj, "_start")
+    native.count = integer(c, obj, "_count")
     _, native.owner = _read_owner(c, _attribute(c, obj, "_owner"))
     # Python code, which may raise, mustn't be called once something was raised.
     with b.if_then(cgutils.is_null(b, c.pyapi.err_occurred()), likely=True):
-        native.table = b.inttoptr(_integer(c, obj, "_table_address"), POINTER)
+        native.table = b.inttoptr(integer(c, obj, "_table_address"), POINTER)
     return NativeValue(native._getvalue(), is_error=cgutils.is_not_null(b, c.pyapi.err_occurred()))
 
 
@@ -226,7 +232,7 @@ class _Memory:
         }
 
 
-def box_view(key: tuple[str, str], address: int, source: Any) -> View:
+def box_view(key: tuple[str, str], address: int, source: Any) -> YaffView:
     """The Python view of a message that comes out of jitted code.
 
     Args:
@@ -242,9 +248,9 @@ def box_view(key: tuple[str, str], address: int, source: Any) -> View:
     return cls(*owner.place(address))
 
 
-def view_class_of(key: tuple[str, str], plan: Plan | None) -> type[View]:
+def view_class_of(key: tuple[str, str], plan: Plan | None) -> type[YaffView]:
     """The class that a result has: that of the owner's own schema, if this has an equal message."""
-    cls: type[View] | None = plan.memo.get(key) if plan is not None else None
+    cls: type[YaffView] | None = plan.memo.get(key) if plan is not None else None
     if cls is None:
         from yaffjit.view import view_class
 

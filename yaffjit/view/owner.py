@@ -34,12 +34,17 @@ class Held:
     """What numba's counted record of buffers holds: the bytes, and the owner if it still lives.
 
     It isn't the owner, which holds the record: a cycle through numba's record would never be collected.
+
+    Attributes:
+        joined: bytes that jitted code put together of several places of theirs
+            (`yaffjit.jit.wire.fragments`).
     """
 
-    __slots__ = ("export", "owner")
+    __slots__ = ("export", "joined", "owner")
 
     def __init__(self, export: Any, owner: Owner) -> None:
         self.export = export
+        self.joined: dict[tuple[int, int, int], npt.NDArray[np.uint8]] = {}
         self.owner = weakref.ref(owner)
 
     def living(self) -> Owner:

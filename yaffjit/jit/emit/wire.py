@@ -210,7 +210,7 @@ class Pass:
             self._occurrence(walker, node, f, wire_type)
         elif f.is_scalar:
             bits = walker.varint() if wire_type == VARINT else walker.fixed(f.width)
-            value = _stored(b, f, bits)
+            value = stored_bits(b, f, bits)
             if f.numbers is None:
                 self._set_scalar(node, f, value, clears)
             else:
@@ -354,7 +354,7 @@ class _Expect:
         b.branch(self.read)
 
 
-def _stored(b: ir.IRBuilder, f: WireField, bits: ir.Value) -> ir.Value:
+def stored_bits(b: ir.IRBuilder, f: WireField, bits: ir.Value) -> ir.Value:
     """A scalar's bits as they are stored in memory, of what was read."""
     if f.kind == "bool":
         return b.zext(b.icmp_unsigned("!=", bits, I64(0)), I8)

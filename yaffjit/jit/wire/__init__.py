@@ -6,8 +6,8 @@ bytes (`yaffjit.jit.emit.wire`), which LLVM does once, whatever number of fields
 
 from __future__ import annotations
 
-from yaffjit.jit.wire import read, repeated, text
+from yaffjit.jit.wire import boxing, read, repeated, text
 
 __all__: list[str] = []
 
-del read, repeated, text  # imported for what it registers
+del boxing, read, repeated, text  # imported for what it registers

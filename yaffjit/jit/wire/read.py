@@ -15,13 +15,14 @@ from yaffjit.jit.emit import wire
 from yaffjit.jit.emit.outline import I32, NULL
 from yaffjit.jit.emit.yaff import stored_type
 from yaffjit.jit.types import WireViewType, form
+from yaffjit.jit.wire import fragments
 from yaffjit.jit.wire.faults import raise_if_broken
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
 # (context, builder, view's type, native view, field) -> native value of the view's `field_type`, with the
 # view's owner and without a reference of its own.
 ReadField = Callable[[Any, ir.IRBuilder, WireViewType, Any, FieldPlan], ir.Value]
-# How fields are read, by `types.form`.
+# How fields that aren't messages are read, by `types.form`.
 readers: dict[str, ReadField] = {}
 
 
@@ -68,14 +69,21 @@ def _read_number(
 def _read_message(
     context: Any, builder: ir.IRBuilder, view: WireViewType, native: Any, f: FieldPlan
 ) -> ir.Value:
-    pointer, nbytes = slots_of(context, builder, view, native, f, "pointer", "nbytes")
+    """The native view of a singular message, with a reference of its own to its owner if it counts that."""
+    found = slots_of(context, builder, view, native, f, "pointer", "nbytes", "count", "first")
+    end = builder.gep(native.pointer, [native.nbytes])
     made = cgutils.create_struct_proxy(view.field_type(f))(context, builder)
-    made.pointer, made.nbytes, made.owner = pointer, nbytes, native.owner
+    if view.owned:
+        made.pointer, made.nbytes, made.owner = fragments.counted(
+            context, builder, f.number, native.owner, end, found
+        )
+    else:
+        made.pointer, made.nbytes = fragments.borrowed(builder, f.number, native.owner, end, found)
+        made.owner = native.owner
     return made._getvalue()
 
 
 readers["number"] = _read_number
-readers["message"] = _read_message
 
 
 @lower_getattr_generic(WireViewType)
@@ -86,6 +94,8 @@ def _get_field(
     if f is None:
         return constants.lower_attribute(context, builder, constants.of_message(view.mp), name)
     native = cgutils.create_struct_proxy(view)(context, builder, value)
+    if form(f) == "message":
+        return _read_message(context, builder, view, native, f)
     found = readers[form(f)](context, builder, view, native, f)
     return impl_ret_borrowed(context, builder, view.field_type(f), found)
 
