@@ -44,7 +44,7 @@ def lookers() -> dict[str, Any]:
 @pytest.fixture(autouse=True, params=["plain", "compiled"])
 def way(request: Any, lookers: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """By which code things are looked up."""
-    monkeypatch.setattr(sys.modules["yaffjit.universal.view"], "loaded", Loaded(lookers[request.param]))
+    monkeypatch.setattr(sys.modules["yaffjit.universal.views"], "loaded", Loaded(lookers[request.param]))
 
 
 DOCUMENT = {

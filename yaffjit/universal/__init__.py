@@ -15,11 +15,11 @@ _HOMES = {
     "load": "yaffjit.universal.codec",
     "load_each": "yaffjit.universal.codec",
     "validate": "yaffjit.universal.codec",
-    "view": "yaffjit.universal.view",
-    "cursor": "yaffjit.universal.cursor",
-    "ObjectView": "yaffjit.universal.view",
-    "CollectionView": "yaffjit.universal.view",
-    "Cursor": "yaffjit.universal.cursor",
+    "view": "yaffjit.universal.views",
+    "cursor": "yaffjit.universal.cursors",
+    "ObjectView": "yaffjit.universal.views",
+    "CollectionView": "yaffjit.universal.views",
+    "Cursor": "yaffjit.universal.cursors",
     "KindError": "yaffjit.universal.refusals",
     "DocumentError": "yaffjit.universal.refusals",
     "TruncatedError": "yaffjit.universal.refusals",
@@ -44,9 +44,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from yaffjit.universal.codec import dump, dumps, load, load_each, loads, validate
-    from yaffjit.universal.cursor import Cursor, cursor
+    from yaffjit.universal.cursors import Cursor, cursor
     from yaffjit.universal.refusals import DocumentError, KindError, TruncatedError
-    from yaffjit.universal.view import CollectionView, ObjectView, view
+    from yaffjit.universal.views import CollectionView, ObjectView, view
 
 
 def __getattr__(name: str) -> Any:

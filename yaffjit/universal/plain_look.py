@@ -6,7 +6,7 @@ from typing import Any
 
 from yaffjit.universal.codes import COLLECTION, COLLECTION_END, OBJECT, OBJECT_END, UTF8
 from yaffjit.universal.compiled import options_of
-from yaffjit.universal.cursor import Cursor
+from yaffjit.universal.cursors import Cursor
 from yaffjit.universal.paths import Path
 
 
