@@ -26,8 +26,9 @@ from yaffjit.jit.types import BorrowedType, MessageViewType, RecordsType
 
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
-    from yaffjit.view.yaff import YaffView
+    from yaffjit.view import View
     from yaffjit.view.owner import Owner
+    from yaffjit.view.yaff import YaffView
 
 
 def _attribute(c: Any, obj: ir.Value, name: str) -> ir.Value:
@@ -232,7 +233,7 @@ class _Memory:
         }
 
 
-def box_view(key: tuple[str, str], address: int, source: Any) -> YaffView:
+def box_view(key: tuple[str, str], address: int, source: Any) -> View:
     """The Python view of a message that comes out of jitted code.
 
     Args:

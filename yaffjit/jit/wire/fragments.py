@@ -32,7 +32,8 @@ def _keep(record: int | None, first: int, nbytes: int, tag: int, joined_nbytes: 
     """The address of room for joined fragments, which the owner of a record keeps: one for each place."""
     rooms = _unowned
     if record:
-        rooms = ctypes.py_object.from_address(record + _OWNER_AT).value.joined
+        held: Any = ctypes.py_object.from_address(record + _OWNER_AT)
+        rooms = held.value.joined
     made = np.empty(joined_nbytes + 1, np.uint8)[:joined_nbytes]  # of 0 bytes it would have no place
     room = rooms.setdefault((first, nbytes, tag), made)
     address: int = room.__array_interface__["data"][0]
