@@ -1,4 +1,5 @@
-"""``Banner.view_unchecked(data)`` in jitted code: a view of a message in an array, perhaps just written.
+"""``Banner.view_unchecked(data)`` and ``Banner.view_protobuf(data)`` in jitted code: a view of a message in an
+array, perhaps just written.
 
 Such a view is of the twin type that counts its owner (`yaffjit.jit.types`): the array's own record, so the
 bytes live as long as the view or anything that was read from it. Its getters are read where they are written
@@ -82,10 +83,22 @@ class _ViewUnchecked(AbstractTemplate):
         return signature(own(message_type(self.this.mp)), *args, recvr=self.this)
 
 
-_METHODS = {"view_unchecked": _ViewUnchecked}
+class _ViewProtobuf(AbstractTemplate):
+    key = "yaffjit.view_protobuf"
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
+        if kws or len(args) != 1:
+            raise refusal(CompileTypeError, "view_protobuf() takes one buffer")
+        if not _is_buffer(args[0]):
+            text = f"view_protobuf() takes a contiguous array of uint8, or bytes, not {shown(args[0])}"
+            raise refusal(CompileTypeError, text)
+        return signature(own(message_type(self.this.mp, "protobuf")), *args, recvr=self.this)
+
+
+_METHODS = {"view_protobuf": _ViewProtobuf, "view_unchecked": _ViewUnchecked}
 _OUTSIDE = (
     "decode", "encode", "full_name", "getter", "message_class", "name", "numba_type", "plan", "presence",
-    "records_type", "schema", "transcode", "verify", "view", "view_protobuf",
+    "records_type", "schema", "transcode", "verify", "view",
 )  # fmt: skip
 
 
@@ -117,6 +130,16 @@ def _view_unchecked(context: Any, builder: ir.IRBuilder, sig: Signature, args: l
     made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
     made.pointer = builder.gep(data, [root])
     made.owner = record
+    return made._getvalue()
+
+
+@lower_builtin(_ViewProtobuf.key, MessageTypeType, types.Any)
+def _view_protobuf(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    _refuse_stale_cache(context, builder, sig.return_type.mp)
+    given, nbytes, owner = _parts(context, builder, sig.args[-1], args[-1])
+    made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
+    made.pointer, made.owner = _take(context, builder, given, nbytes, owner)
+    made.nbytes = nbytes
     return made._getvalue()
 
 
