@@ -59,6 +59,7 @@ class YaffReader:
 
     def views(self, start: int, count: int) -> Iterator[Any]:
         make, owner, store = self._make, self._owner, self._store
+        short = struct.error  # one that is half-consumed ends with the interpreter, when globals are gone
         try:
             if isinstance(store, Places):
                 for found in store.starts(start, count):
@@ -72,7 +73,7 @@ class YaffReader:
                     for offset in offsets:
                         at = base + offset
                         yield make(data, at + _read_u32(data, at)[0], owner)
-        except struct.error:
+        except short:
             raise self._too_short(data, at) from None
 
     def _too_short(self, data: Data, at: int) -> VerifyError:
