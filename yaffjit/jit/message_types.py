@@ -1,7 +1,7 @@
-"""``Banner.view_unchecked(data)`` and ``Banner.view_protobuf(data)`` in jitted code: a view of a message in an
-array, perhaps just written.
+"""``Banner.view_unchecked(data)`` and ``Banner.view_protobuf(data)`` in jitted code: views of arrays.
 
-Such a view is of the twin type that counts its owner (`yaffjit.jit.types`): the array's own record, so the
+The array may just have been written. Such a view is of the twin type that counts its owner
+(`yaffjit.jit.types`): the array's own record, so the
 bytes live as long as the view or anything that was read from it. Its getters are read where they are written
 in the code: what was stored before them they see, what is stored after them they don't.
 """

@@ -21,7 +21,7 @@ from yaffjit.jit import dates  # noqa: F401  (arrays of what is made here)
 from yaffjit.jit.emit import yaff
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.refusals import refusal
-from yaffjit.jit.types import MessageViewType
+from yaffjit.jit.types import MessageViewType, WireViewType
 from yaffjit.plan.model import MessagePlan
 from yaffjit.plan.requests import DURATION, TIMESTAMP
 
@@ -52,9 +52,15 @@ def _read(context: Any, builder: ir.IRBuilder, view: MessageViewType, value: ir.
     from yaffjit.jit.records import raise_jitted
 
     mp = view.mp
-    pointer = cgutils.create_struct_proxy(view)(context, builder, value).pointer
-    seconds = yaff.scalar(builder, mp, mp.by_name["seconds"], pointer, not view.owned)
-    nanos = builder.sext(yaff.scalar(builder, mp, mp.by_name["nanos"], pointer, not view.owned), I64)
+    native = cgutils.create_struct_proxy(view)(context, builder, value)
+    fields = mp.by_name["seconds"], mp.by_name["nanos"]
+    if isinstance(view, WireViewType):
+        from yaffjit.jit.wire.read import slots_of
+
+        seconds, nanos = (slots_of(context, builder, view, native, f, "value")[0] for f in fields)
+    else:
+        seconds, nanos = (yaff.scalar(builder, mp, f, native.pointer, not view.owned) for f in fields)
+    nanos = builder.sext(nanos, I64)
     if mp.full_name == TIMESTAMP:
         # One comparison each: below the range, the difference is a large unsigned number.
         late = builder.icmp_unsigned(
