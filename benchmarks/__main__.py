@@ -32,12 +32,13 @@ from benchmarks import (
     page,
     repeated,
     report,
+    sizes,
     transcode,
     universal,
     views,
 )
 from benchmarks.native import compiler_version
-from benchmarks.timing import Amount, Race, Result, run
+from benchmarks.timing import Amount, Curve, Race, Result, run
 from yaffjit.render import text_table
 
 SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
@@ -61,7 +62,9 @@ AMOUNTS: dict[str, Callable[[bool], Iterable[Amount]]] = {
     "files": files.amounts,
     "build": build.amounts,
     "universal": universal.amounts,
+    "sizes": sizes.amounts,
 }
+ALL = dict.fromkeys([*SUITES, *AMOUNTS])
 ROOT = Path(__file__).parents[1]
 PAGES = ((ROOT / "README.md", True), (ROOT / "docs" / "speed.md", False))
 PACKAGES = ("yaffjit", "numba", "llvmlite", "numpy", "protobuf", "pyarrow", "ptars", "msgspec")
@@ -71,7 +74,7 @@ UNITS = {"ns": 1e9, "ms": 1e3}
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rows and repetitions")
-    parser.add_argument("--only", choices=SUITES, help="one suite")
+    parser.add_argument("--only", choices=ALL, help="one suite")
     parser.add_argument("--json", metavar="FILE", help="write all repetitions to this file")
     parser.add_argument(
         "--markdown", action="store_true", help="write the tables of README.md and docs/speed.md anew"
@@ -89,7 +92,7 @@ def main() -> int:
     if parsed.source:
         measured = json.loads(Path(parsed.source).read_text())
     else:
-        measured = measure([parsed.only] if parsed.only else list(SUITES), parsed.quick)
+        measured = measure([parsed.only] if parsed.only else list(ALL), parsed.quick)
     lines = [bar_line(race, bar) for race in measured["races"] for bar in race["bars"]]
     print(f"\n{text_table(('bar', 'limit', 'measured', ''), lines)}")
     if parsed.json:
@@ -120,12 +123,14 @@ def measure(suites: list[str], quick: bool) -> dict[str, Any]:
     print("\n".join(f"{name}: {version}" for name, version in versions.items()))
     races: list[dict[str, Any]] = []
     for suite in suites:
-        for race in SUITES[suite](quick):
+        for race in SUITES[suite](quick) if suite in SUITES else ():
             result = run(race, repetitions=9 if quick else 51)
             print(f"\n{race.name}\n{times(result)}", flush=True)
             races.append({"suite": suite, **as_json(result)})
-        if suite in AMOUNTS:
-            races += [{"suite": suite, **amount_json(amount)} for amount in AMOUNTS[suite](quick)]
+        for amount in AMOUNTS[suite](quick) if suite in AMOUNTS else ():
+            if amount.curve and amount.curve.values:
+                print(f"\n{amount.race}\n{values(amount.curve)}", flush=True)
+            races.append({"suite": suite, **amount_json(amount)})
     versions["load"] += f", {load()}"
     return {"environment": versions, "quick": quick, "races": races}
 
@@ -167,6 +172,12 @@ def times(result: Result) -> str:
     )
 
 
+def values(curve: Curve) -> str:
+    """What a curve draws at its point, of each contender."""
+    rows = [(name, f"{value:,.1f}") for name, value in (curve.values or {}).items()]
+    return text_table(("", curve.unit), rows, right=(curve.unit,))
+
+
 def bar_line(race: dict[str, Any], bar: dict[str, Any]) -> tuple[str, str, str, str]:
     beside = f" / {bar['base']}" if bar["base"] else ""
     verdict = "" if bar["holds"] else "MISSED"
@@ -184,7 +195,8 @@ def amount_json(amount: Amount) -> dict[str, Any]:
         "shown": shown,
         "holds": amount.nbytes <= amount.limit,
     }
-    return {"name": amount.race, "objects": 1, "seconds": {}, "bars": [bar]}
+    curve = asdict(amount.curve) if amount.curve else None
+    return {"name": amount.race, "objects": 1, "seconds": {}, "bars": [bar], "curve": curve}
 
 
 def as_json(result: Result) -> dict[str, Any]:

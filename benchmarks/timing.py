@@ -60,20 +60,6 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Amount:
-    """A bar on bytes, of memory or of a file."""
-
-    race: str
-    name: str
-    nbytes: float
-    limit: float  # in bytes
-
-    def show(self) -> tuple[str, str]:
-        """The bar and what was measured, as text."""
-        return f"at most {size(self.limit)}", size(self.nbytes)
-
-
-@dataclass(frozen=True)
 class Curve:
     """A race as one point of a curve over some count or size.
 
@@ -89,6 +75,21 @@ class Curve:
     x: float
     unit: str = "seconds an object"
     values: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A bar on bytes, of memory or of a file."""
+
+    race: str
+    name: str
+    nbytes: float
+    limit: float  # in bytes
+    curve: Curve | None = None
+
+    def show(self) -> tuple[str, str]:
+        """The bar and what was measured, as text."""
+        return f"at most {size(self.limit)}", size(self.nbytes)
 
 
 @dataclass

@@ -77,7 +77,8 @@ def test_unequal_results_stop_a_race() -> None:
 
 
 @pytest.mark.parametrize(
-    "suite", ["getters", "columns", "views", "repeated", "items", "calls", "access", "build", "universal"]
+    "suite",
+    ["getters", "columns", "views", "repeated", "items", "calls", "access", "build", "universal", "sizes"],
 )
 def test_suite_runs(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
