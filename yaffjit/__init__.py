@@ -46,6 +46,8 @@ _HOMES = {
     "View": "yaffjit.view",
     "to_dict": "yaffjit.view",
     "to_json": "yaffjit.view",
+    "unknown_fields": "yaffjit.view",
+    "UnknownField": "yaffjit.view",
     "YaffjitError": "yaffjit.errors",
     "SchemaError": "yaffjit.errors",
     "EncodeError": "yaffjit.errors",
@@ -84,6 +86,7 @@ __all__ = [
     "RowError",
     "Schema",
     "SchemaError",
+    "UnknownField",
     "VerifyError",
     "View",
     "YaffjitError",
@@ -108,6 +111,7 @@ __all__ = [
     "records_unchecked",
     "to_dict",
     "to_json",
+    "unknown_fields",
     "unpack_index",
     "write_delimited",
 ]
@@ -157,7 +161,7 @@ if TYPE_CHECKING:
     )
     from yaffjit.mapping import Feature, feature
     from yaffjit.rows import Records, concat
-    from yaffjit.view import View, to_dict, to_json
+    from yaffjit.view import UnknownField, View, to_dict, to_json, unknown_fields
 
 
 def __getattr__(name: str) -> Any:

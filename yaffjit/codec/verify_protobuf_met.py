@@ -33,6 +33,17 @@ class Place(NamedTuple):
     depth: int = 0
     pieces: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
+    def position(self, pos: int) -> int:
+        """Where a byte of the message is in the bytes of its root; ``pos`` is absolute in its own data."""
+        place = self
+        while place.outer is not None:
+            own, outer = place.pieces
+            if own:
+                piece = bisect_right(own, pos) - 1
+                pos += outer[piece] - own[piece]
+            place = place.outer
+        return pos - place.begin
+
 
 def fault_met(
     plan: Plan, full_name: str, data: bytes | memoryview, begin: int, end: int, place: Place, at: int = -1
@@ -56,17 +67,14 @@ def fault_met(
 
 def placed(error: VerifyError, pos: int, place: Place) -> VerifyError:
     """An error of one message as one of its root: its message, path and row, and ``pos`` from its begin."""
+    position = place.position(pos)
     steps = [error.path] if error.path else []
     while place.outer is not None:
         steps.append(place.name if place.number is None else f"{place.name}[{place.number}]")
-        own, outer = place.pieces
-        if own:
-            piece = bisect_right(own, pos) - 1
-            pos += outer[piece] - own[piece]
         place = place.outer
     found = VerifyError(
         error.text,
-        pos - place.begin,
+        position,
         message=place.name,
         path=".".join(reversed(steps)),
         found=error.found,

@@ -8,20 +8,28 @@ from typing import Any
 
 from yaffjit.errors import JsonError
 from yaffjit.view.base import View
+from yaffjit.view.unknown import unknown_by_number
 
 
-def to_dict(message: Any) -> dict[str, Any]:
+def to_dict(message: Any, unknown_fields: bool = False) -> dict[Any, Any]:
     """The set fields of a view or a protobuf message, by their names in the `.proto`.
 
     Enums are numbers, bytes are `bytes`, messages and maps are dicts, repeated fields are lists: what
-    ``encode`` takes. Raises UnicodeDecodeError where text of a view isn't UTF-8; a message has bytes there.
+    ``encode`` takes. Raises UnicodeDecodeError where text of a view isn't UTF-8; a message has bytes there,
+    and so has a view of protobuf bytes.
+
+    Args:
+        message: the view or message.
+        unknown_fields: also those that its type doesn't have, in nested messages too: under their number, an
+            int, the list of their values, which are unsigned numbers, bytes, and of groups such dicts.
     """
     from google.protobuf.message import Message
 
-    def fields_of(message: Any) -> dict[str, Any]:
+    def fields_of(message: Any) -> dict[Any, Any]:
         # By the class: a field may have the name of the method.
         listed = View.ListFields(message) if isinstance(message, View) else type(message).ListFields(message)
-        return {field.name: plain(value) for field, value in listed}
+        found = {field.name: plain(value) for field, value in listed}
+        return {**found, **unknown_by_number(message)} if unknown_fields else found
 
     def plain(value: Any) -> Any:
         # Messages first: protobuf calls some of its messages mappings and sequences.

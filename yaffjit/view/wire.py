@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from yaffjit.codec.verify_protobuf_met import Place, fault_met, placed
@@ -13,7 +13,7 @@ from yaffjit.view.assemble import assemble
 from yaffjit.view.base import Access, Getter, Missing, Test, View
 from yaffjit.view.buffers import take
 from yaffjit.view.wire_fields import getter, is_present, is_set
-from yaffjit.view.wire_scan import STRANGE, Field, Malformed, WireType, scan, wire_type
+from yaffjit.view.wire_scan import STRANGE, Field, Malformed, WireType, end_of_varint, scan, wire_type
 
 if TYPE_CHECKING:
     from yaffjit.plan import Plan
@@ -107,6 +107,17 @@ class WireView(View):
         """What to raise for what was read at ``at``, absolute; -1 for the message itself."""
         typ = self._wire_
         return fault_met(typ.plan, typ.full_name, self._data_, self._begin_, self._end_, self._place_, at)
+
+    def _varints_(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Begin and end of each number in a packed run; VerifyError where they aren't varints."""
+        data, pos = self._data_, start
+        while pos < stop:
+            try:
+                after = end_of_varint(data, pos, stop)
+            except Malformed:
+                raise self._fault_(start) from None
+            yield pos, after
+            pos = after
 
     @classmethod
     def _default_(cls) -> View:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.plan.model import SCALAR_WIDTH
 from yaffjit.view.repeated import DTYPES, Messages, Numbers, Repeated, array_of
-from yaffjit.view.wire_scan import WIDTHS, Field, Malformed, end_of_varint
+from yaffjit.view.wire_scan import WIDTHS, Field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,14 +85,8 @@ def _few(f: Field, view: WireView, spans: array[int]) -> list[Any]:
     read = number_reader(f.kind)
     values = []
     for start, stop in pairs(spans):
-        pos = start
-        while pos < stop:
-            try:
-                after = end_of_varint(data, pos, stop)
-            except Malformed:
-                raise view._fault_(start) from None
+        for pos, _ in view._varints_(start, stop):
             values.append(read(data, pos))
-            pos = after
     return values if f.numbers is None else [value for value in values if value in f.numbers]
 
 
@@ -109,7 +104,7 @@ def _many(f: Field, view: WireView, spans: array[int], nbytes: int) -> np.ndarra
     whole = all(data[stop - 1] < 128 for start, stop in pairs(spans) if start < stop)
     if not whole or sizes.max(initial=0) > 10:
         for start, stop in pairs(spans):
-            _check_run(view, start, stop)
+            deque(view._varints_(start, stop), 0)  # raises
     starts = ends - sizes + 1
     values = (groups[starts] & 127).astype(np.uint64)
     for k in range(1, int(sizes.max(initial=0))):
@@ -119,15 +114,6 @@ def _many(f: Field, view: WireView, spans: array[int], nbytes: int) -> np.ndarra
     if f.numbers is not None:
         values = values[np.isin(values, list(f.numbers))]
     return values.astype(DTYPES[f.kind], copy=False)  # type: ignore[no-any-return]
-
-
-def _check_run(view: WireView, start: int, stop: int) -> None:
-    pos = start
-    while pos < stop:
-        try:
-            pos = end_of_varint(view._data_, pos, stop)
-        except Malformed:
-            raise view._fault_(start) from None
 
 
 def _unzigzagged(values: Any) -> Any:

@@ -84,6 +84,7 @@ class WireType:
 
     Attributes:
         fields: by ascending number, extensions too.
+        by_number: the same.
         by_tag: the tags under which fields are known; all others are unknown fields.
         takes_zero: whether the number 0 is an unknown field too, rather than an error.
     """
@@ -102,6 +103,7 @@ class WireType:
         for f in self.fields:
             if f.oneof:
                 members.setdefault(f.oneof, []).append(f.number)
+        self.by_number = {f.number: f for f in self.fields}
         self.by_tag: dict[int, Rule] = {}
         for f in self.fields:
             rivals = tuple(number for number in members.get(f.oneof, ()) if number != f.number)
@@ -229,7 +231,7 @@ def scan(typ: WireType, data: Data, pos: int, end: int, depth: int, found: dict[
                 before.append((start, stop))
             else:
                 found[number] = [before, (start, stop)]
-        elif _signed32(varint_at(data, start)) in members:
+        elif signed32(varint_at(data, start)) in members:
             found[number] = start
         else:
             strange = True
@@ -360,5 +362,5 @@ def varint_at(data: Data, pos: int) -> int:
         shift += 7
 
 
-def _signed32(value: int) -> int:
+def signed32(value: int) -> int:
     return (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
