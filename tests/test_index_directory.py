@@ -18,6 +18,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 from vectors import TESTS
 
 import yaffjit as yj
@@ -170,6 +171,9 @@ def test_an_index_of_parts_behaves_as_records(path: Path) -> None:
 
 def test_the_manifest(path: Path, row_type: yj.MessageType) -> None:
     said = manifest(path)
+    checksum = said.pop("checksum")
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    assert checksum == xxhash.xxh3_64(text.encode()).hexdigest()
     parts = said.pop("parts")
     assert said == {
         "format": "yaffjit.index",

@@ -228,6 +228,7 @@ def test_descriptions_that_make_no_sense(small: bytes, tmp_path: Path, row_type:
     assert refusal(path) == ": its messages are encoded as 'wire', which this yaffjit can't read"
     for old, new in (
         (b'"format_version": 1', b'"format_version": "1"'),
+        (b'"format_version": 1', b'"format_version": true'),
         (b'"format_version": 1, ', b""),
         (b"{", b"["),
         (b'"columns.Row"', b"7"),

@@ -238,6 +238,10 @@ def test_any_byte(row_type: Any, tmp_path: Path) -> None:
             {"format_version": 2},
             "has format version 2, but this yaffjit reads up to 1: a newer yaffjit wrote",
         ),
+        (
+            {"format_version": True},
+            "its description of the keys is damaged: ValueError('a value makes no sense')",
+        ),
         ({"kind": "float"}, "its description of the keys is damaged: ValueError('a value makes no sense')"),
         (
             {"duplicates": "all"},

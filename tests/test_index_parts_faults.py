@@ -13,6 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+import xxhash
 from vectors import TESTS
 
 import yaffjit as yj
@@ -60,6 +61,9 @@ def refusal(path: Path, opens: Callable[..., Any] = yj.open_index_unchecked) -> 
 def rewrite(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     said = json.loads((path / "manifest.json").read_text())
     change(said)
+    said.pop("checksum", None)
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    said["checksum"] = xxhash.xxh3_64(text.encode()).hexdigest()
     (path / "manifest.json").write_text(json.dumps(said))
 
 
@@ -190,6 +194,14 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda said: said.update(format_version="1"),
         " is damaged: the format version is '1'",
     ),
+    "bool version": (
+        lambda said: said.update(format_version=True),
+        " is damaged: the format version is True",
+    ),
+    "float version": (
+        lambda said: said.update(format_version=1.0),
+        " is damaged: the format version is 1.0",
+    ),
     "no version": (lambda said: said.pop("format_version"), " is damaged: it has no 'format_version'"),
     "no parts": (lambda said: said.pop("parts"), " is damaged: it has no 'parts'"),
     "empty": (lambda said: said.update(parts=[]), " is damaged: it names no part"),
@@ -202,6 +214,10 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "sum": (
         lambda said: said.update(rows=9),
         " is damaged: its parts have 8 rows together, but it says 9",
+    ),
+    "bool sum": (
+        lambda said: (said.update(rows=True), said.update(parts=[{**said["parts"][0], "rows": 1}])),
+        " is damaged: its parts have 1 rows together, but it says True",
     ),
     "rows": (
         lambda said: (said.update(rows=9), said["parts"][0].update(rows=6)),
@@ -248,6 +264,43 @@ def test_a_manifest_that_makes_no_sense(path: Path, change: str) -> None:
     make, sentence = CHANGES[change]
     rewrite(path, make)
     assert refusal(path) == (sentence if sentence.startswith("part-") else f"manifest.json{sentence}")
+
+
+EDITS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "generation": lambda said: said.update(generation=7),
+    "more": lambda said: said.update(day="2024-05-01"),
+    "order": lambda said: said["parts"].reverse(),
+    "a part less": lambda said: said.update(parts=said["parts"][:1], rows=5),
+    "checksum": lambda said: said.update(checksum="0" * 16),
+    "no text": lambda said: said.update(checksum=7),
+}
+
+
+@pytest.mark.parametrize("edit", list(EDITS))
+def test_a_manifest_that_was_edited(path: Path, edit: str) -> None:
+    said = json.loads((path / "manifest.json").read_text())
+    EDITS[edit](said)
+    (path / "manifest.json").write_text(json.dumps(said))
+    with pytest.raises(yj.IndexFileError) as caught:
+        yj.open_index(path)
+    written = said.pop("checksum")
+    found = xxhash.xxh3_64(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    sentence = f"{path}/manifest.json is damaged: its checksum is {found}, but it says {written!r}"
+    assert str(caught.value) == sentence
+    with pytest.raises(yj.IndexFileError) as caught:
+        yj.append_index(path, [{}])
+    assert str(caught.value) == sentence
+    assert len(yj.open_index_unchecked(path)) == said["rows"]
+
+
+def test_a_manifest_of_an_older_version_has_no_checksum(path: Path) -> None:
+    said = json.loads((path / "manifest.json").read_text())
+    del said["checksum"]
+    (path / "manifest.json").write_text(json.dumps(said, indent=3))
+    assert len(yj.open_index(path)) == 8
+    yj.append_index(path, [{}])
+    assert len(yj.open_index(path)) == 9
+    assert "checksum" in json.loads((path / "manifest.json").read_text())
 
 
 def test_a_manifest_of_another_schema(path: Path, row_type: yj.MessageType) -> None:

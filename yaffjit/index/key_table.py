@@ -268,7 +268,8 @@ def _head(path: str, text: bytes) -> TableHead:
         texts = (spec.path, made.part, made.xxh3)
         counts = (made.rows, made.keys)
         if (
-            version != FORMAT_VERSION
+            type(version) is not int
+            or version != FORMAT_VERSION
             or spec.duplicates not in RULES
             or not any(made.kind in kinds for kinds in KINDS)
             or not all(isinstance(value, str) for value in texts)

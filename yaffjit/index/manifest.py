@@ -25,6 +25,7 @@ MANIFEST_NAME = "manifest.json"
 PART_NAME = re.compile(r"part-([0-9]{6,12})\.arrow")
 KEYS_NAME = re.compile(r"part-[0-9]{6,12}\.keys(-[0-9]{1,19})?\.arrow")
 CHECKSUM = re.compile(r"[0-9a-f]{16}")
+CHECKSUM_NAME = "checksum"  # of the manifest itself
 # A file must not make us allocate more than this; a part takes about 150 bytes.
 MAX_NBYTES = 256 << 20
 MAX_ROWS = 2**62
@@ -96,6 +97,16 @@ def parts_checksum(parts: Iterable[PartEntry]) -> str:
     return str(digest.hexdigest())
 
 
+def content_checksum(fields: dict[str, Any]) -> str:
+    """XXH3-64 of all that a manifest says but this, 16 hex digits; of no other form than its content.
+
+    Hashed is the JSON text in ASCII, with sorted keys and without white space.
+    """
+    said = {name: value for name, value in fields.items() if name != CHECKSUM_NAME}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return str(xxhash.xxh3_64(text.encode()).hexdigest())
+
+
 def manifest_text(manifest: Manifest) -> bytes:
     """The file's content: JSON, a part a line."""
     head: dict[str, Any] = {
@@ -108,19 +119,22 @@ def manifest_text(manifest: Manifest) -> bytes:
     }
     if manifest.key is not None:
         head["key"] = {"path": manifest.key.path, "duplicates": manifest.key.duplicates}
-    lines = [
-        json.dumps(
-            {"name": part.name, "rows": part.rows, "nbytes": part.nbytes, "checksum": part.checksum}
-            | ({"keys": part.keys} if part.keys else {})
-        )
+    parts = [
+        {"name": part.name, "rows": part.rows, "nbytes": part.nbytes, "checksum": part.checksum}
+        | ({"keys": part.keys} if part.keys else {})
         for part in manifest.parts
     ]
+    head[CHECKSUM_NAME] = content_checksum({**head, "parts": parts})
+    lines = map(json.dumps, parts)
     text = json.dumps(head, indent=1)[:-2] + ',\n "parts": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
     return text.encode()
 
 
-def read_manifest(directory: str) -> Manifest:
+def read_manifest(directory: str, check: bool = True) -> Manifest:
     """A directory's manifest.
+
+    Args:
+        check: compare what it says with its checksum, which those of older versions don't have.
 
     Raises:
         IndexFileError: it isn't there, makes no sense, or is of a newer format version.
@@ -153,7 +167,7 @@ def read_manifest(directory: str) -> Manifest:
                 f"{path} has format version {version}, but this yaffjit reads up to {FORMAT_VERSION}: "
                 "a newer yaffjit wrote it"
             )
-        if version != FORMAT_VERSION:
+        if type(version) is not int or version != FORMAT_VERSION:
             raise ValueError(f"the format version is {version!r}")
         manifest = Manifest(
             _text(fields, "message"),
@@ -178,11 +192,15 @@ def read_manifest(directory: str) -> Manifest:
         if bool(part.keys) != (manifest.key is not None):
             fault = "has a key table, but the index no key" if part.keys else "has no key table"
             raise IndexFileError(f"{path} is damaged: {part.name} {fault}")
-    if fields.get("rows") != manifest.rows:
+    rows = fields.get("rows")
+    if type(rows) is not int or rows != manifest.rows:
         raise IndexFileError(
-            f"{path} is damaged: its parts have {manifest.rows} rows together, "
-            f"but it says {fields.get('rows')!r}"
+            f"{path} is damaged: its parts have {manifest.rows} rows together, but it says {rows!r}"
         )
+    if check and CHECKSUM_NAME in fields:
+        found, said = content_checksum(fields), fields[CHECKSUM_NAME]
+        if found != said:
+            raise IndexFileError(f"{path} is damaged: its checksum is {found}, but it says {said!r:.100}")
     return manifest
 
 

@@ -86,7 +86,7 @@ def description(text: bytes, path: str) -> Description:
     try:
         fields = json.loads(text)
         version = fields["format_version"]
-        if isinstance(version, int) and version > FORMAT_VERSION:
+        if type(version) is int and version > FORMAT_VERSION:
             raise IndexFileError(
                 f"{path} has format version {version}, but this yaffjit reads up to {FORMAT_VERSION}: "
                 "a newer yaffjit wrote it"
@@ -105,7 +105,8 @@ def description(text: bytes, path: str) -> Description:
             descriptor_set,
         )
         names = (made.message, made.representation, made.fingerprint, made.slice or "")
-        if version != FORMAT_VERSION or not all(isinstance(name, str) for name in names):
+        known = type(version) is int and version == FORMAT_VERSION
+        if not known or not all(isinstance(name, str) for name in names):
             raise ValueError("a value has the wrong type")
         return made
     except (ValueError, KeyError, TypeError, zlib.error, RecursionError) as error:

@@ -191,12 +191,15 @@ def _shown_nowhere(rows: int) -> None:
     """Of checks on the way to other work, which has its own bar."""
 
 
-def open_files(path: str, message_type: Any = None, handle: Handle | None = None) -> OpenedFiles:
+def open_files(
+    path: str, message_type: Any = None, handle: Handle | None = None, check: bool = True
+) -> OpenedFiles:
     """Open what lies under a path: a file, or a directory with a manifest.
 
     Args:
         message_type: what to read the messages by; None for the schema in the files.
         handle: `OpenedFiles.handle` in another process, to open the same parts.
+        check: whether a manifest must have its own checksum.
 
     Raises:
         IndexFileError: names the file, and both numbers where two must agree.
@@ -208,13 +211,13 @@ def open_files(path: str, message_type: Any = None, handle: Handle | None = None
         made = OpenedFiles(path, part.plan(message_type), [part], entries, 0)
         made.keys = open_beside(path, part)
         return made
-    manifest = read_manifest(path)
+    manifest = read_manifest(path, check)
     for _ in range(ATTEMPTS):
         try:
             return _open_parts(path, manifest, message_type, handle)
         except IndexFileError:
             # Perhaps only because somebody replaced them since: then there is another manifest.
-            again = read_manifest(path)
+            again = read_manifest(path, check)
             if again == manifest:
                 raise
             manifest = again

@@ -74,7 +74,7 @@ def open_index_unchecked(path: str | os.PathLike[str], message_type: Any = None)
 
     Requires: `build_index` wrote the files, and they are as they were written.
     """
-    return Index(open_files(text_path(path), message_type), checked=False)
+    return Index(open_files(text_path(path), message_type, check=False), checked=False)
 
 
 class IndexPart(NamedTuple):
@@ -252,7 +252,7 @@ def _files_again(path: str, mp: MessagePlan, checked: bool, handle: Handle) -> O
     key = path, handle, mp.full_name, mp.fingerprint, id(mp.plan)
     files = _open.get(key)
     if files is None:
-        files = open_files(path, mp, handle)
+        files = open_files(path, mp, handle, checked)
         if checked:
             files.check_starts()
         files = _open.setdefault(key, files)
