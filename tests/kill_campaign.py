@@ -27,7 +27,8 @@ SOURCE = 'syntax = "proto3"; package k; message Row { int64 id = 1; string name 
 STEPS = ("open", "fsync", "replace", "link", "unlink", "mkdir", "pwrite", "ftruncate", "close", "rmdir")
 OPERATIONS = ("file", "build", "append", "adopt", "keys")
 KEYS = ("id", "name")
-MOST_PARTS = 20  # then the directory begins anew, so that to look at it stays quick
+MOST_PARTS = 10  # then the directory begins anew, so that to look at it stays quick
+FEW_PARTS = 2  # likewise where a writer's steps are counted, of which each part that is there adds some
 
 
 class Campaign:
@@ -66,6 +67,7 @@ class Campaign:
 
     def at_step(self, operation: str, step: int) -> bool:
         """Kill a writer at one of its steps; False if it was done before."""
+        self._renew(FEW_PARTS)
         work, outcomes = self._prepared(operation)
         child = os.fork()
         if child == 0:
@@ -90,6 +92,13 @@ class Campaign:
         left = [path.name for path in (*self.folder.glob(".*"), *self.folder.glob("*.new.*"))]
         assert left == [], left
 
+    def _renew(self, parts: int) -> None:
+        """Begin the directory anew if it has more parts."""
+        if len(read_manifest(str(self.directory)).parts) > parts:
+            rows = self._rows(self._ids(3))
+            key = yj.open_index_unchecked(self.directory).key
+            yj.build_index(self.directory, self.message_type, rows, part_rows=2, key=key)
+
     def _ids(self, count: int) -> list[int]:
         self.next_id += count
         return list(range(self.next_id - count, self.next_id))
@@ -99,8 +108,7 @@ class Campaign:
 
     def _prepared(self, operation: str) -> tuple[Callable[[], object], tuple[Any, ...]]:
         """What a writer does, and what may be found: as before, and as after."""
-        if len(list(self.directory.glob("part-*.arrow"))) > MOST_PARTS:
-            yj.build_index(self.directory, self.message_type, self._rows(self._ids(3)), part_rows=2, key="name")
+        self._renew(MOST_PARTS)
         before = self._found()
         in_file, in_directory, in_more, key = before
         ids = self._ids(5)
