@@ -114,8 +114,8 @@ def write(path: Path, data: Banners, batches: int) -> None:
     payloads = [data.records.payload(row) for row in range(ROWS)]
     offsets = np.cumsum([0, *map(len, payloads)])
     block = b"".join(payloads)
-    with open(path, "wb") as file:
-        writer = BatchWriter(str(path), file, described(data.message_type.plan, "yaff"), {})
+    text = described(data.message_type.plan, "yaff")
+    with open(path, "wb") as file, BatchWriter(str(path), file, text, {}) as writer:
         for _ in range(batches):
             writer.add(block, offsets)
         writer.close()
