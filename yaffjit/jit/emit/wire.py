@@ -197,8 +197,15 @@ class Pass:
                 else:
                     b.branch(loop)
         b.position_at_end(other)
-        walker.require(b.icmp_unsigned(">=", tag, I64(8)))
-        walker.skip(tag, loop)
+        self._other(walker, node, tag, loop)
+
+    def _other(self, walker: Walker, node: Node, tag: ir.Value, proceed: ir.Block) -> None:
+        """Pass over a field that nothing is read of."""
+        walker.require(self.builder.icmp_unsigned(">=", tag, I64(8)))
+        walker.skip(tag, proceed)
+
+    def _unknown_number(self) -> None:
+        """Of a closed enum that lacks the number: it's an unknown field."""
 
     def _field(self, walker: Walker, node: Node, f: WireField, wire_type: int, clears: bool) -> None:
         """Read one occurrence of a field whose tag was read, and keep what is used of it."""
@@ -214,12 +221,15 @@ class Pass:
             if f.numbers is None:
                 self._set_scalar(node, f, value, clears)
             else:
-                known, proceed = walker.block(), walker.block()
-                switch = b.switch(value, proceed)
+                known, unknown, proceed = walker.block(), walker.block(), walker.block()
+                switch = b.switch(value, unknown)
                 for number in f.numbers:
                     switch.add_case(I32(number & 0xFFFFFFFF), known)
                 b.position_at_end(known)
                 self._set_scalar(node, f, value, clears)
+                b.branch(proceed)
+                b.position_at_end(unknown)
+                self._unknown_number()
                 b.branch(proceed)
                 b.position_at_end(proceed)
         elif f.number in node.children:

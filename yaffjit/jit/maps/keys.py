@@ -10,9 +10,9 @@ from numba import njit
 from numba.core import cgutils, types
 
 from yaffjit.errors import NumberError
-from yaffjit.jit.emit.outline import I8, I32, I64, NULL
+from yaffjit.jit.emit.outline import I8, I32, I64
 from yaffjit.jit.integers.type import operand, uint64_exact
-from yaffjit.jit.maps.search import find, pairs_of
+from yaffjit.jit.maps.access import access_of
 from yaffjit.jit.maps.type import MapType
 from yaffjit.jit.records import raise_jitted
 from yaffjit.jit.refusals import shown
@@ -62,8 +62,8 @@ def _shown(given: types.Type) -> str:
 
 def find_pair(
     context: Any, builder: ir.IRBuilder, typ: MapType, native: Any, given: types.Type, value: ir.Value
-) -> ir.Value:
-    """The pointer to the pair with a key, or null.
+) -> Any:
+    """The pair with a key, or none, as the type's `MapAccess` has it.
 
     Raises (in the code that is built) ValueError for an integer that the key's type doesn't hold.
 
@@ -71,12 +71,9 @@ def find_pair(
         native: the map's struct.
         given: the key's type, from `key_argument`.
     """
-    pairs = pairs_of(typ.entry)
-    searchable = builder.icmp_unsigned("!=", native.searchable, I8(0))
 
-    def search(key: list[ir.Value], frozen: bool = True) -> ir.Value:
-        frozen = frozen and not typ.owned
-        return find(builder, pairs, native.members, native.count, searchable, key, frozen)
+    def search(key: list[ir.Value], frozen: bool = True) -> Any:
+        return access_of(typ).find(context, builder, typ, native, key, frozen)
 
     kind = typ.key_field.kind
     if kind == "string":
@@ -92,8 +89,8 @@ def _find_text(
     builder: ir.IRBuilder,
     given: types.Type,
     value: ir.Value,
-    search: Callable[..., ir.Value],
-) -> ir.Value:
+    search: Callable[..., Any],
+) -> Any:
     if isinstance(given, types.StringLiteral):
         given, value = text_type, constant_text(context, builder, text_type, given.literal_value)
     if isinstance(given, (TextType, BytesType)):
@@ -103,14 +100,18 @@ def _find_text(
         array = context.make_array(given)(context, builder, value)
         return search([array.data, array.nitems], frozen=False)
     string = cgutils.create_struct_proxy(types.unicode_type)(context, builder, value)
-    found = cgutils.alloca_once_value(builder, NULL)
     is_ascii = builder.icmp_unsigned("!=", string.is_ascii, string.is_ascii.type(0))
-    with builder.if_else(is_ascii, likely=True) as (ascii, other):
-        with ascii:
-            builder.store(search([string.data, string.length], frozen=False), found)
-        with other:
-            builder.store(search([string.data, string.length, string.kind], frozen=False), found)
-    return builder.load(found)
+    ascii, points = (string.data, string.length), (string.data, string.length, string.kind)
+    pairs, blocks = [], []
+    with builder.if_else(is_ascii, likely=True) as branches:
+        for branch, key in zip(branches, (ascii, points), strict=True):
+            with branch:
+                pairs.append(search(list(key), frozen=False))
+                blocks.append(builder.block)
+    found = builder.phi(pairs[0].type)
+    for pair, block in zip(pairs, blocks, strict=True):
+        found.add_incoming(pair, block)
+    return found
 
 
 # ---- integers that the key's type doesn't hold ----

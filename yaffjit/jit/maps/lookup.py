@@ -20,11 +20,9 @@ from numba.core.typing.templates import (
 from numba.extending import overload
 
 from yaffjit.errors import CompileAttributeError, CompileTypeError, near_names
-from yaffjit.jit.emit.outline import I64, NULL
 from yaffjit.jit.integers import UInt64ExactType
-from yaffjit.jit.maps.fields import read_value
+from yaffjit.jit.maps.access import access_of
 from yaffjit.jit.maps.keys import find_pair, key_argument, key_fault
-from yaffjit.jit.maps.search import distinct, pairs_of
 from yaffjit.jit.maps.type import PARTS, MapPartType, MapType
 from yaffjit.jit.refusals import Method, refusal, refused_call, shown
 from yaffjit.jit.text.keep import kept_type
@@ -60,8 +58,10 @@ def _get_item(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
     typ, given = sig.args
     native = _native(context, builder, typ, args[0])
     pair = find_pair(context, builder, typ, native, given, args[1])
-    value = read_value(context, builder, typ, pair, native.owner)
-    return impl_ret_borrowed(context, builder, sig.return_type, value)
+    access = access_of(typ)
+    value = access.value(context, builder, typ, pair, native.owner)
+    returns = impl_ret_new_ref if access.gives_reference(typ) else impl_ret_borrowed
+    return returns(context, builder, sig.return_type, value)
 
 
 @infer_global(operator.contains)
@@ -84,7 +84,7 @@ def _contains(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
     typ, given = sig.args
     native = _native(context, builder, typ, args[0])
     pair = find_pair(context, builder, typ, native, given, args[1])
-    return builder.icmp_unsigned("!=", pair, NULL)
+    return access_of(typ).is_found(builder, pair)
 
 
 class _Change(AbstractTemplate):
@@ -145,7 +145,7 @@ class _Part(AbstractTemplate):
         if args or kws:
             raise refusal(CompileTypeError, f"{self.part}() of a map takes no arguments")
         typ: MapType = self.this
-        return signature(MapPartType(typ.mp, typ.f.name, self.part, typ.owned), recvr=typ)
+        return signature(typ.part_type(self.part), recvr=typ)
 
 
 def _get_signature(key, default=None):  # type: ignore[no-untyped-def]
@@ -184,13 +184,15 @@ def _get(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Valu
     typ, given = given_types[:2]
     result = sig.return_type
     native = _native(context, builder, typ, args[0])
+    access = access_of(typ)
     pair = find_pair(context, builder, typ, native, given, args[1])
     found = cgutils.alloca_once(builder, context.get_value_type(result))
-    with builder.if_else(builder.icmp_unsigned("!=", pair, NULL)) as (some, none):
+    with builder.if_else(access.is_found(builder, pair)) as (some, none):
         with some:  # a cast to a string of numba's makes a new one
-            value = read_value(context, builder, typ, pair, native.owner)
+            value = access.value(context, builder, typ, pair, native.owner)
             value = context.cast(builder, value, typ.value_type, result)
-            if not (isinstance(typ.value_type, TextLikeType) and kept_type(result) is result):
+            is_new = isinstance(typ.value_type, TextLikeType) and kept_type(result) is result
+            if not (is_new or access.gives_reference(typ)):
                 context.nrt.incref(builder, result, value)
             builder.store(value, found)
         with none:
@@ -226,14 +228,13 @@ class _Len(AbstractTemplate):
 @lower_builtin(len, MapPartType)
 def _len(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     typ = sig.args[0]
-    native = _native(context, builder, typ, args[0])
-    return distinct(builder, pairs_of(typ.entry), native.members, native.count, native.owner, not typ.owned)
+    return access_of(typ).count(context, builder, typ, _native(context, builder, typ, args[0]))
 
 
 @has_truth(MapType)
 @has_truth(MapPartType)
 def _is_true(context: Any, builder: ir.IRBuilder, typ: types.Type, value: ir.Value) -> ir.Value:
-    return builder.icmp_unsigned("!=", _native(context, builder, typ, value).count, I64(0))
+    return access_of(typ).is_any(context, builder, typ, _native(context, builder, typ, value))
 
 
 @overload(operator.eq)

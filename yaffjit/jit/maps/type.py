@@ -37,13 +37,17 @@ class _OfMap(BorrowedType, PlanType):
     def as_owned(self) -> types.Type:
         return type(self)(self.mp, self.f.name, *self.details[1:-1], True)
 
+    def _type_of(self, f: FieldPlan) -> types.Type:
+        """That of a field of the pairs."""
+        return value_type(self.entry, f)
+
     @property
     def key_type(self) -> Any:
-        return like(self, value_type(self.entry, self.key_field))
+        return like(self, self._type_of(self.key_field))
 
     @property
     def value_type(self) -> Any:
-        return like(self, value_type(self.entry, self.value_field))
+        return like(self, self._type_of(self.value_field))
 
     @property
     def field_name(self) -> str:
@@ -65,6 +69,10 @@ class MapType(_OfMap, types.IterableType):
     @property
     def iterator_type(self) -> MapIteratorType:
         return MapIteratorType(self.mp, self.f.name, self.part, self.owned)
+
+    def part_type(self, part: str) -> MapPartType:
+        """The type of its keys(), values() or items()."""
+        return MapPartType(self.mp, self.f.name, part, self.owned)
 
 
 class MapPartType(_OfMap, types.IterableType):

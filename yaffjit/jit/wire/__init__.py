@@ -6,8 +6,8 @@ bytes (`yaffjit.jit.emit.wire`), which LLVM does once, whatever number of fields
 
 from __future__ import annotations
 
-from yaffjit.jit.wire import boxing, read, repeated, text
+from yaffjit.jit.wire import boxing, maps, read, repeated, text
 
 __all__: list[str] = []
 
-del boxing, read, repeated, text  # imported for what it registers
+del boxing, maps, read, repeated, text  # imported for what they register

@@ -66,7 +66,7 @@ def _read_number(
     return widen(builder, f, bits)
 
 
-def _read_message(
+def read_message(
     context: Any, builder: ir.IRBuilder, view: WireViewType, native: Any, f: FieldPlan
 ) -> ir.Value:
     """The native view of a singular message, with a reference of its own to its owner if it counts that."""
@@ -95,7 +95,7 @@ def _get_field(
         return constants.lower_attribute(context, builder, constants.of_message(view.mp), name)
     native = cgutils.create_struct_proxy(view)(context, builder, value)
     if form(f) == "message":
-        return _read_message(context, builder, view, native, f)
+        return read_message(context, builder, view, native, f)
     found = readers[form(f)](context, builder, view, native, f)
     return impl_ret_borrowed(context, builder, view.field_type(f), found)
 

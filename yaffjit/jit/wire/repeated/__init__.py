@@ -6,9 +6,9 @@ all values are one packed run of a fixed width.
 
 from __future__ import annotations
 
-from yaffjit.jit.wire.repeated import access, elements
+from yaffjit.jit.wire.repeated import access, boxing, elements
 from yaffjit.jit.wire.repeated.type import WireRepeatedType
 
 __all__ = ["WireRepeatedType"]
 
-del access, elements  # imported for what they register
+del access, boxing, elements  # imported for what they register
