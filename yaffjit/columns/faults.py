@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from yaffjit.errors import NumberError, NumberOverflowError
+from yaffjit.codec.verify_protobuf_plain import check_plain
+from yaffjit.errors import NumberError, NumberOverflowError, VerifyError, YaffjitError
 from yaffjit.plan.columns import ColumnPath, column_path
 from yaffjit.plan.paths import Step
 from yaffjit.plan.requests import TIMESTAMP, UNITS
 
 if TYPE_CHECKING:
-    from yaffjit.plan.gathering import Leaf
     from yaffjit.rows import Records
 
 _FIRST_SECOND, _LAST_SECOND = -62135596800, 253402300799  # of the years that a Timestamp may have
@@ -22,10 +22,24 @@ _NANOS = 10**9
 _EXACT = {"float32": 2**24, "float64": 2**53}
 
 
-def fault(records: Records, leaf: Leaf, row: int) -> Exception:
-    """What is wrong with the first value of a row that doesn't fit."""
-    column = column_path(records.plan, leaf.path)
-    where = f"path {leaf.path!r} of {records.plan.full_name}, row {row}"
+def broken(records: Records, row: int) -> YaffjitError:
+    """What is wrong with the protobuf bytes of a row."""
+    mp = records.plan
+    try:
+        check_plain(mp.plan, mp.full_name, records.payload(row) or b"")
+    except VerifyError as error:
+        error.row = row
+        return error
+    return YaffjitError(
+        f"{mp.full_name}: columns refuse row {row}, in which the check finds nothing wrong; "
+        "this is a bug of yaffjit"
+    )
+
+
+def fault(records: Records, path: str, row: int) -> Exception:
+    """What is wrong with the first value of a row that doesn't fit the column of a path."""
+    column = column_path(records.plan, path)
+    where = f"path {path!r} of {records.plan.full_name}, row {row}"
     try:
         for value in _values(records[row], column.steps, column):
             found = _fault(column, value, where)
@@ -59,6 +73,9 @@ def _fault(column: ColumnPath, value: Any, where: str) -> Exception | None:
     if column.what == "time":
         return _time_fault(column, value.seconds, value.nanos, where)
     if column.what == "length":
+        is_text = not column.steps[-1].target[1].repeated and column.steps[-1].target[1].kind == "string"
+        if is_text and isinstance(value, bytes):  # of a field whose text isn't checked
+            value = value.decode()
         value = len(value)
     if column.oneof:
         value = column.owner.by_name[value].number if value else 0

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from yaffjit.columns.faults import fault
+from yaffjit.columns.faults import broken, fault
+from yaffjit.columns.repeated_keys import drop_repeated_keys
 from yaffjit.columns.results import Array
 from yaffjit.plan.gathering import ROWS, Slot
 from yaffjit.pool import run_stretches
@@ -46,6 +47,7 @@ def gathered(
 
     Raises:
         NumberOverflowError, NumberError: a value doesn't fit its column's dtype.
+        VerifyError: protobuf bytes aren't what protobuf accepts; names the row.
         MemoryError: the columns take more memory than this machine has.
     """
     from yaffjit.jit.columns.loops import fill, measure
@@ -70,6 +72,8 @@ def gathered(
         nbytes = _make_second(wanted.slots, arrays)
         stretch = min(stretch, rows * GATHER_BYTES // max(1, nbytes))
         _run(fill, records, paths, arrays, max(FEWEST_ROWS, stretch), threads)
+    if records.representation == "protobuf":
+        drop_repeated_keys(wanted, arrays)
     for slot, array in zip(wanted.slots, arrays, strict=True):
         if slot.more:  # columns share them
             array.flags.writeable = False
@@ -207,5 +211,7 @@ def _run(
 def _run_once(loop: Any, records: Records, paths: Any, table: Array, begin: int, end: int) -> None:
     records._check()
     row, failed = loop(records, paths, table, begin, end)
+    if failed < 0:
+        raise broken(records, row)
     if failed:
-        raise fault(records, paths.gathering.leaves[failed - 1], row)
+        raise fault(records, paths.gathering.leaves[failed - 1].path, row)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from yaffjit.columns.categories import categories
+from yaffjit.columns.faults import fault
 from yaffjit.columns.gather import gathered
 from yaffjit.columns.mapping import Columns
 from yaffjit.columns.results import Array, Column, DictionaryColumn, ListColumn, MapColumn, TextColumn
@@ -17,7 +18,6 @@ from yaffjit.plan.gathering import Found, Leaf
 from yaffjit.plan.requests import DICTIONARY
 
 if TYPE_CHECKING:
-    from yaffjit.plan import MessagePlan
     from yaffjit.rows import Records
 
 
@@ -26,6 +26,7 @@ def columns(
     paths: tuple[str, ...],
     out: Mapping[str, Array] | None = None,
     threads: int | None = None,
+    assume_canonical: bool = False,
 ) -> Columns:
     """Read fields of all rows into arrays.
 
@@ -35,9 +36,11 @@ def columns(
         out: arrays to fill by path, of columns with one number a row: C-contiguous, aligned, writable, of
             shape (n,) and the column's dtype. Those that are left out are made.
         threads: how many read at most; None for all cores.
+        assume_canonical: see `yaffjit.rows.Records.columns`.
 
     Raises:
         SchemaError: a path isn't one of a column.
+        VerifyError: protobuf bytes aren't what protobuf accepts; names the row, field path and position.
         ValueError: no path was given, or an array of ``out`` doesn't fit, or overlaps with another.
         OverflowError: a number or time doesn't fit the dtype that was asked for; names the row and the value.
         MemoryError: the columns take more memory than there is.
@@ -49,7 +52,7 @@ def columns(
     if not expanded:
         raise ValueError('columns: name at least one, as in recs.columns("id", "stats.ctr")')
     given = _given(out, expanded)
-    wanted = _paths(records.plan, expanded)
+    wanted = _paths(records, expanded, canonical=assume_canonical)
     by_slot: dict[int, Array] = {}
     for found in wanted.gathering.columns:
         path = found.column.path
@@ -59,7 +62,7 @@ def columns(
             by_slot[found.leaf.values] = given[path].view(np.ndarray)
     _check_overlap(given)
     arrays = gathered(records, wanted, by_slot, threads)
-    read = {found.column.path: _column(found, arrays) for found in wanted.gathering.columns}
+    read = {found.column.path: _column(records, found, arrays) for found in wanted.gathering.columns}
     return Columns({**read, **given}, len(records), lambda path: present(records, path, threads))
 
 
@@ -74,19 +77,22 @@ def check_is_text(path: Any) -> None:
 def present(records: Records, path: str, threads: int | None = None) -> Array:
     """Which rows have what a path leads to: bool, of shape (rows,). SchemaError where that can't be asked."""
     check_is_text(path)
-    wanted = _paths(records.plan, (), (path,))
+    wanted = _paths(records, (), (path,))
     return gathered(records, wanted, {}, threads)[wanted.gathering.presences[0].leaf.values]
 
 
-def _paths(mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...] = ()) -> Any:
+def _paths(
+    records: Records, values: tuple[str, ...], presences: tuple[str, ...] = (), canonical: bool = False
+) -> Any:
     """`Paths`, made once: it takes longer than reading a thousand rows."""
     from yaffjit.jit.columns.paths import Paths
 
+    mp, representation = records.plan, records.representation
     memo = mp.plan.memo
-    key = ("columns", mp.full_name, values, presences)
+    key = ("columns", mp.full_name, values, presences, representation, canonical)
     made = memo.get(key)
     if made is None:
-        made = memo.setdefault(key, Paths(mp, values, presences))
+        made = memo.setdefault(key, Paths(mp, values, presences, representation, canonical))
     return made
 
 
@@ -134,15 +140,33 @@ def _check_overlap(given: Mapping[str, Array]) -> None:
 # ---- arrays as columns ----
 
 
-def _column(found: Found, arrays: list[Array]) -> Column:
-    column = _values(found, arrays)
-    for loop in reversed(found.loops):
+def _column(records: Records, found: Found, arrays: list[Array]) -> Column:
+    loops = found.loops
+    if found.column.what == "length" and found.leaf.what != "length":
+        column: Column = _lengths(records, found, arrays)
+        loops = loops[:-1]
+    else:
+        column = _values(found, arrays)
+    for loop in reversed(loops):
         offsets = arrays[loop.all_offsets]
         if loop.keys is None:
             column = ListColumn(offsets, column)
         else:
             column = MapColumn(offsets, _plain(loop.keys, arrays), column)
     return column
+
+
+def _lengths(records: Records, found: Found, arrays: list[Array]) -> Array:
+    """How many keys maps have, as their column holds them."""
+    lengths = np.diff(arrays[found.loops[-1].all_offsets])
+    dtype = np.dtype(found.column.dtype)
+    too_long = np.flatnonzero(lengths > np.iinfo(dtype).max)
+    if len(too_long):
+        row = int(too_long[0])
+        if len(found.loops) > 1:  # each is an element's
+            row = int(np.searchsorted(arrays[found.loops[-2].starts], row, side="right")) - 1
+        raise fault(records, found.column.path, row)
+    return lengths.astype(dtype)
 
 
 def _values(found: Found, arrays: list[Array]) -> Column:

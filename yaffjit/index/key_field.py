@@ -84,7 +84,7 @@ class KeyField:
         from yaffjit.columns.read import _paths
         from yaffjit.jit.columns.positions import find_addresses
 
-        paths = _paths(self.mp, (self.path,))
+        paths = _paths(records, (self.path,))
         addresses = np.empty(len(records), np.int64)
 
         def work(begin: int, end: int) -> None:

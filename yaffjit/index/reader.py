@@ -201,9 +201,10 @@ class Index(Records):
         *paths: str,
         out: Mapping[str, np.ndarray[Any, Any]] | None = None,
         threads: int | None = None,
+        assume_canonical: bool = False,
     ) -> Columns:
         try:
-            return super().columns(*paths, out=out, threads=threads)
+            return super().columns(*paths, out=out, threads=threads, assume_canonical=assume_canonical)
         except SchemaError as error:
             for path in paths:
                 if path in self.column_names and path not in self._plan.by_name:

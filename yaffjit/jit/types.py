@@ -236,12 +236,19 @@ class PathsType(PlanType):
         mp: the root message.
         values: dotted paths whose values are read.
         presences: dotted paths whose presence is read.
+        canonical: protobuf messages are taken to have their fields by ascending number, each once.
     """
 
     label = "paths"
 
-    def __init__(self, mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...]) -> None:
-        super().__init__(mp, values, presences)
+    def __init__(
+        self,
+        mp: MessagePlan,
+        values: tuple[str, ...],
+        presences: tuple[str, ...],
+        canonical: bool = False,
+    ) -> None:
+        super().__init__(mp, values, presences, canonical)
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -250,6 +257,10 @@ class PathsType(PlanType):
     @property
     def presences(self) -> tuple[str, ...]:
         return self.details[1]
+
+    @property
+    def canonical(self) -> bool:
+        return self.details[2]
 
 
 def message_type(mp: MessagePlan, representation: str = "yaff") -> MessageViewType:

@@ -11,7 +11,7 @@ arrays that the second pass fills. Within lists, each kind of count is summed up
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from yaffjit.plan.columns import ColumnPath, column_path, presence_path
@@ -105,6 +105,15 @@ class Loop:
         """All that is stored for each element, keys first."""
         return [*([self.keys] if self.keys is not None else []), *self.scope.leaves]
 
+    def inner_starts(self) -> Iterator[int]:
+        """The slots of starts of what is within the elements."""
+        for leaf in self.leaves:
+            if leaf.starts != NO_SLOT:
+                yield leaf.starts
+        for inner in self.scope.loops:
+            yield inner.starts
+            yield from inner.inner_starts()
+
 
 @dataclass(slots=True)
 class Scope:
@@ -121,7 +130,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a column's values are: in lists from the outermost, then a leaf."""
+    """Where a column's values are: in lists from the outermost, then a leaf.
+
+    Of how many keys a map has, the last list is the map, and the leaf its keys.
+    """
 
     column: ColumnPath
     loops: tuple[Loop, ...]
@@ -135,6 +147,8 @@ class Gathering:
         mp: the message type.
         values: paths of columns.
         presences: paths whose presence is asked.
+        repeated_keys: maps may have a key more than once. Then how many keys they have is known only when
+            all are: what ``len(map)`` stores is the keys.
 
     Attributes:
         root: what is stored for each row.
@@ -145,8 +159,15 @@ class Gathering:
         SchemaError: a path isn't one of a column, or has no presence.
     """
 
-    def __init__(self, mp: MessagePlan, values: Sequence[str], presences: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        mp: MessagePlan,
+        values: Sequence[str],
+        presences: Sequence[str] = (),
+        repeated_keys: bool = False,
+    ) -> None:
         self.mp = mp
+        self._repeated_keys = repeated_keys
         self.slots: list[Slot] = []
         self.leaves: list[Leaf] = []
         self.root = Scope(ROWS)
@@ -166,6 +187,10 @@ class Gathering:
             loop = self._loop(scope, column.steps[begin : i + 1], column.path)
             loops.append(loop)
             scope, begin = loop.scope, i + 1
+        if self._repeated_keys and column.what == "length" and column.steps[-1].target[1].is_map:
+            keyed = self._loop(scope, column.steps[begin:], column.path)
+            assert keyed.keys is not None
+            return Found(column, (*loops, keyed), keyed.keys)
         return Found(column, tuple(loops), self._leaf(scope, column, column.steps[begin:]))
 
     def _loop(self, scope: Scope, steps: tuple[Step, ...], path: str) -> Loop:
@@ -227,11 +252,16 @@ class Gathering:
         return len(self.slots) - 1
 
 
-def gathering(mp: MessagePlan, values: tuple[str, ...], presences: tuple[str, ...] = ()) -> Gathering:
+def gathering(
+    mp: MessagePlan,
+    values: tuple[str, ...],
+    presences: tuple[str, ...] = (),
+    repeated_keys: bool = False,
+) -> Gathering:
     """A `Gathering`, made once: it takes longer than reading a thousand rows."""
     memo = mp.plan.memo
-    key = (Gathering, mp.full_name, values, presences)
+    key = (Gathering, mp.full_name, values, presences, repeated_keys)
     made: Gathering | None = memo.get(key)
     if made is None:
-        made = memo.setdefault(key, Gathering(mp, values, presences))
+        made = memo.setdefault(key, Gathering(mp, values, presences, repeated_keys))
     return made

@@ -315,6 +315,7 @@ class Records:
         *paths: str,
         out: Mapping[str, np.ndarray[Any, Any]] | None = None,
         threads: int | None = None,
+        assume_canonical: bool = False,
     ) -> Columns:
         """Fields of all rows as numpy arrays, read in one pass, or two.
 
@@ -324,6 +325,9 @@ class Records:
             out: arrays to fill, by path, of columns with one number a row: C-contiguous, of shape
                 ``(len(self),)`` and the column's dtype. Those left out are made.
             threads: how many read at most; None for all cores.
+            assume_canonical: of protobuf bytes: each message has its fields by ascending number, and those
+                that aren't repeated once, as protobuf writes them. Then no more of it is read than
+                the paths need; where it isn't so, what comes is one of the values that are there, or none.
 
         Returns:
             `Columns`: ``cols["stats.ctr"]`` is an array of the field's own dtype (enums: int32); a field that
@@ -333,11 +337,12 @@ class Records:
         Raises:
             SchemaError: a path isn't a column.
             ValueError: an array of ``out`` doesn't fit.
+            VerifyError: protobuf bytes aren't what protobuf accepts; names the row, field path and position.
             OverflowError: a value doesn't fit the dtype that was asked for; names the row and the value.
         """
         from yaffjit.columns import columns
 
-        return columns(self, paths, out, threads)
+        return columns(self, paths, out, threads, assume_canonical)
 
     def map(
         self,

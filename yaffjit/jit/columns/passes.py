@@ -14,21 +14,20 @@ from contextlib import contextmanager
 from llvmlite import ir
 from numba.core import cgutils
 
+from yaffjit.jit.columns.arrays import Arrays
 from yaffjit.jit.columns.numbers import from_field, from_integer
 from yaffjit.jit.columns.places import ElementPlace, PairPlace, Walk, text_of
 from yaffjit.jit.columns.texts import copy_bytes
 from yaffjit.jit.columns.times import read_time
 from yaffjit.jit.emit import yaff
-from yaffjit.jit.emit.outline import I1, I8, I64, POINTER
+from yaffjit.jit.emit.outline import I1, I8, I64
 from yaffjit.jit.maps.search import ascend, distinct, pairs_of, repeats
 from yaffjit.jit.repeated.elements import element_count, first_element
 from yaffjit.jit.text import utf8
-from yaffjit.plan.gathering import NO_SLOT, Gathering, Leaf, Loop
-
-FITS = 0  # what a row gives whose values all fit
+from yaffjit.plan.gathering import Gathering, Leaf, Loop
 
 
-class Pass:
+class Pass(Arrays):
     """One pass over one message.
 
     Args:
@@ -47,12 +46,8 @@ class Pass:
         row: ir.Value,
         owner: ir.Value,
     ) -> None:
-        self.builder = builder
+        super().__init__(builder, wanted, table, row)
         self.owner = owner
-        self.wanted = wanted
-        self.table = table
-        self.row = row
-        self.failed = cgutils.alloca_once_value(builder, I64(FITS))
 
     def run(self, message: ir.Value, units: Sequence[Leaf | Loop]) -> ir.Value:
         """Store some of the root's leaves and loops; gives what `yaffjit.jit.columns.rows` documents."""
@@ -70,35 +65,11 @@ class Pass:
     def loop(self, loop: Loop, walk: Walk) -> None:
         raise NotImplementedError
 
-    # ---- memory ----
-
-    def array(self, slot: int) -> ir.Value:
-        """The pointer to a slot's first byte."""
-        b = self.builder
-        at = b.inttoptr(b.add(self.table, I64(8 * slot)), I64.as_pointer())
-        loaded = b.load(at, align=8)
-        loaded.set_metadata("invariant.load", b.module.add_metadata([]))
-        return b.inttoptr(loaded, POINTER)
-
-    def item(self, slot: int, index: ir.Value, typ: ir.Type = I64) -> ir.Value:
-        """The pointer to an item of a slot's array."""
-        b = self.builder
-        return b.gep(b.bitcast(self.array(slot), typ.as_pointer()), [index], inbounds=True)
-
-    def store(self, slot: int, index: ir.Value, value: ir.Value) -> None:
-        self.builder.store(value, self.item(slot, index, value.type))
-
     # ---- values ----
 
     def fixed(self, leaf: Leaf, walk: Walk, index: ir.Value, in_list: bool) -> None:
         """Store what has a fixed width; note where it doesn't fit."""
-        value, fits = self._value(leaf, walk, in_list)
-        self.store(leaf.values, index, value)
-        if fits is not None:
-            b = self.builder
-            before = b.load(self.failed)
-            is_first = b.and_(b.icmp_signed("==", before, I64(FITS)), b.not_(fits))
-            b.store(b.select(is_first, I64(1 + self.wanted.leaves.index(leaf)), before), self.failed)
+        self.keep(leaf, index, *self._value(leaf, walk, in_list))
 
     def _value(self, leaf: Leaf, walk: Walk, in_list: bool) -> tuple[ir.Value, ir.Value | None]:
         b = self.builder
@@ -196,7 +167,7 @@ class Measure(Pass):
         array = walk.array(loop.steps)
         self.store(loop.starts, following, self.count(loop, array))
         if loop.has_counts:
-            sums = {slot: cgutils.alloca_once(b, I64) for slot in _inner_starts(loop)}
+            sums = {slot: cgutils.alloca_once(b, I64) for slot in loop.inner_starts()}
             for total in sums.values():
                 b.store(I64(0), total)
             self._sum(loop, array, sums)
@@ -234,7 +205,7 @@ class Fill(Pass):
 
     def loop(self, loop: Loop, walk: Walk) -> None:
         b = self.builder
-        slots = [loop.starts, *_inner_starts(loop)]
+        slots = [loop.starts, *loop.inner_starts()]
         cursors = {slot: cgutils.alloca_once(b, I64) for slot in slots}
         for slot, cursor in cursors.items():
             b.store(b.load(self.item(slot, self.row)), cursor)
@@ -261,13 +232,3 @@ class Fill(Pass):
                 self._fill(inner, element.array(inner.steps), cursors)
                 self.store(inner.offsets, following, b.load(cursors[inner.starts]))
             b.store(following, cursors[loop.starts])
-
-
-def _inner_starts(loop: Loop) -> Iterator[int]:
-    """The slots of starts of what is within a loop's elements."""
-    for leaf in loop.leaves:
-        if leaf.starts != NO_SLOT:
-            yield leaf.starts
-    for inner in loop.scope.loops:
-        yield inner.starts
-        yield from _inner_starts(inner)

@@ -20,6 +20,8 @@ class Paths:
         mp: the root message.
         values: paths of columns, as `yaffjit.plan.columns` describes them.
         presences: paths whose presence is stored.
+        representation: of the messages.
+        canonical: protobuf messages are taken to have their fields by ascending number, each once.
 
     Attributes:
         gathering: the arrays that are needed for it.
@@ -29,11 +31,16 @@ class Paths:
     """
 
     def __init__(
-        self, mp: MessagePlan, values: tuple[str, ...] = (), presences: tuple[str, ...] = ()
+        self,
+        mp: MessagePlan,
+        values: tuple[str, ...] = (),
+        presences: tuple[str, ...] = (),
+        representation: str = "yaff",
+        canonical: bool = False,
     ) -> None:
         self.mp = mp
-        self.gathering: Gathering = gathering(mp, values, presences)
-        self._numba_type_ = PathsType(mp, values, presences)
+        self.gathering: Gathering = gathering(mp, values, presences, representation == "protobuf")
+        self._numba_type_ = PathsType(mp, values, presences, canonical)
 
 
 @unbox(PathsType)

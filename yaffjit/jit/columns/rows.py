@@ -17,9 +17,11 @@ from numba.core.errors import NumbaTypeError
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-from yaffjit.jit.columns.passes import FITS, Fill, Measure, Pass
-from yaffjit.jit.emit.outline import I64, POINTER
-from yaffjit.jit.types import MessageViewType, PathsType
+from yaffjit.jit.columns.arrays import FITS
+from yaffjit.jit.columns.passes import Fill, Measure, Pass
+from yaffjit.jit.columns.wire_passes import ColumnPass, WireFill, WireMeasure
+from yaffjit.jit.emit.outline import I64, POINTER, Body
+from yaffjit.jit.types import MessageViewType, PathsType, WireViewType
 from yaffjit.plan.gathering import Gathering, Leaf, Loop, gathering
 
 UNITS = 24  # columns of one function at most
@@ -55,7 +57,22 @@ def _part(
     return function
 
 
-def _make_row(name: str, pass_class: type[Pass], doc: str) -> Any:
+def _wire_row(module: ir.Module, pass_class: type[ColumnPass], paths: PathsType) -> ir.Function:
+    """A function (pointer, nbytes, table, row) for a message of protobuf's bytes."""
+    content = repr((pass_class.__name__, paths.key)).encode("utf-8", "surrogatepass")
+    symbol = f"yaffjit.columns.{hashlib.blake2b(content, digest_size=16).hexdigest()}"
+    found = module.globals.get(symbol)
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), symbol)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("nounwind")
+    wanted = gathering(paths.mp, paths.values, paths.presences, repeated_keys=True)
+    pass_class(Body(function, frozen=True), wanted, paths.canonical).write()
+    return function
+
+
+def _make_row(name: str, pass_class: type[Pass], wire_class: type[ColumnPass], doc: str) -> Any:
     def row(typingctx: Any, message: Any, paths: Any, table: Any, row: Any) -> Any:
         if not (isinstance(message, MessageViewType) and isinstance(paths, PathsType)):
             raise NumbaTypeError(f"{name} takes a message view, paths, the address of a table and a row")
@@ -66,6 +83,9 @@ def _make_row(name: str, pass_class: type[Pass], doc: str) -> Any:
 
         def codegen(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
             view = cgutils.create_struct_proxy(message)(context, builder, args[0])
+            if isinstance(message, WireViewType):
+                function = _wire_row(builder.module, wire_class, paths)
+                return builder.call(function, [view.pointer, view.nbytes, args[2], args[3]])
             wanted = gathering(paths.mp, paths.values, paths.presences)
             groups = _groups(wanted)
             if len(groups) == 1:
@@ -88,19 +108,22 @@ def _make_row(name: str, pass_class: type[Pass], doc: str) -> Any:
 _CONTRACT = """
 
     ``table`` is the address of the addresses of all arrays, by slot of the paths' `Gathering`. Gives 0, or 1
-    and the index (in ``Gathering.leaves``) of a leaf that has a value which doesn't fit its dtype.
+    and the index (in ``Gathering.leaves``) of a leaf with a value that doesn't fit its dtype; or -1 where
+    protobuf's bytes are broken.
 
     Requires: {}
     """
 measure_row = _make_row(
     "measure_row",
     Measure,
+    WireMeasure,
     "``measure_row(message, paths, table, row)``: store a row's numbers, and its counts at ``row + 1``."
     + _CONTRACT.format("the arrays of the first pass have the slots' dtypes and lengths; ``row`` is a row."),
 )
 fill_row = _make_row(
     "fill_row",
     Fill,
+    WireFill,
     "``fill_row(message, paths, table, row)``: store what a row has more than one of."
     + _CONTRACT.format(
         "all arrays have the slots' dtypes and lengths, and the starts have been summed up from the counts "
