@@ -163,7 +163,11 @@ class OpenedFiles:
             return
         first = bisect.bisect_right(self._starts, start) - 1
         last = bisect.bisect_left(self._starts, start + count)
-        missing = [batch for batch in range(first, last) if not self._checked[batch]]
+        self.ensure_batches(range(first, last))
+
+    def ensure_batches(self, batches: Sequence[int]) -> None:
+        """`ensure` of all rows of some batches."""
+        missing = [batch for batch in batches if not self._checked[batch]]
 
         def work(begin: int, end: int) -> None:
             for batch in missing[begin:end]:

@@ -20,6 +20,7 @@ from yaffjit.plan import MessagePlan
 from yaffjit.plan.paths import parse_path
 from yaffjit.rows import Records
 from yaffjit.rows.chunks import Chunk, Chunks
+from yaffjit.rows.memory import Int64Array
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
@@ -277,6 +278,9 @@ class _CheckedChunks(Chunks):
         self._files.ensure(start, count)
         if isinstance(self._files.keys, Keys):
             self._files.keys.check_contents()
+
+    def ready_rows(self, rows: Int64Array) -> None:
+        self._files.ensure_batches(np.unique(self._numbers(rows)).tolist())
 
     def parts(self, start: int, count: int) -> list[Chunk]:
         self._files.ensure(start, count)

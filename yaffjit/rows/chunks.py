@@ -186,6 +186,9 @@ class Chunks:
     def ready(self, start: int, count: int) -> None:
         """Called before the rows are found through the table: raises where they aren't well-formed."""
 
+    def ready_rows(self, rows: Int64Array) -> None:
+        """As `ready`, of some rows in any order."""
+
     @property
     def table_address(self) -> int:
         """Address of the table of pages, which lives as long as this object."""
@@ -252,6 +255,25 @@ class Chunks:
         """Which rows aren't null."""
         parts = [self.chunks[number].valid(first, last) for number, first, last in self._within(start, count)]
         return np.concatenate(parts) if parts else np.ones(0, np.bool_)
+
+    def valid_rows(self, rows: Int64Array) -> npt.NDArray[np.bool_]:
+        """Which of some rows in any order aren't null."""
+        found = np.ones(len(rows), np.bool_)
+        if not self.has_nulls:
+            return found
+        numbers = self._numbers(rows)
+        order = np.argsort(numbers, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+            number = int(numbers[mine[0]]) if len(mine) else 0
+            chunk = self.chunks[number]
+            if chunk.bitmap is not None and len(mine):
+                bits = rows[mine] - (self._ends[number] - chunk.rows) + chunk.bit
+                found[mine] = chunk.bitmap[bits >> 3] >> (bits & 7) & 1
+        return found
+
+    def _numbers(self, rows: Int64Array) -> Int64Array:
+        """The number of each row's chunk."""
+        return np.searchsorted(self._ends, rows, side="right")
 
     def payload(self, row: int) -> bytes | None:
         """The bytes of a message; None of a null row."""

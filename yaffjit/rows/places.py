@@ -75,13 +75,10 @@ class Places:
         else:
             from yaffjit.kernels.places import find_rows
 
-            chunks.ready(int(rows.min()), int(np.ptp(rows)) + 1)
+            chunks.ready_rows(rows)
             find_rows(chunks.table_address, rows, table)
         made = cls(table, chunks.memory, _files(chunks))
-        if not chunks.has_nulls or not len(rows):
-            return made
-        first = int(rows.min())
-        return made.masked(chunks.valid(first, int(np.ptp(rows)) + 1)[rows - first])
+        return made.masked(chunks.valid_rows(rows)) if chunks.has_nulls else made
 
     def taken(self, rows: Any) -> Places:
         """Some rows: an array of row numbers, or a slice."""
