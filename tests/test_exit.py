@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PROTO = 'syntax = "proto3"; message A { int32 x = 1; repeated int32 r = 2; map<string, int32> m = 3; string s = 4; }'
+PROTO = """syntax = "proto3";
+message A { int32 x = 1; repeated int32 r = 2; map<string, int32> m = 3; string s = 4; }
+"""
 HALF = """
 import numba
 import yaffjit as yj

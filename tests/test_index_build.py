@@ -311,6 +311,36 @@ def test_views_null_and_not(tmp_path: Path) -> None:
     assert yj.open_index(tmp_path / "x.arrow").valid.tolist() == [False, True, False, True]
 
 
+@pytest.mark.parametrize("representation", ["yaff", "protobuf"])
+def test_null_rows_of_records_stay_null(tmp_path: Path, representation: str) -> None:
+    banner = banner_type()
+    given: list[bytes | None] = [payloads()[row % 50] for row in range(700)]
+    nulls = (0, 255, 256, 300, 699)
+    for row in nulls:
+        given[row] = None
+    valid = [payload is not None for payload in given]
+    protobuf = yj.records(banner, given, representation="protobuf")
+    yaff = banner.transcode(given)
+    yj.build_index(tmp_path / "nulls.arrow", banner, yaff)
+    expected = [None if payload is None else banner.message_class.FromString(payload) for payload in given]
+    for number, recs in enumerate((protobuf, yaff, yj.open_index(tmp_path / "nulls.arrow"), yaff[::-1])):
+        path = tmp_path / f"{number}.arrow"
+        made = yj.build_index(path, banner, recs, representation=representation)
+        index = yj.open_index(path, banner)
+        turn = -1 if number == 3 else 1
+        assert (made.rows, made.nulls, index.valid.tolist()) == (700, 5, valid[::turn])
+        for row, message in enumerate(expected[::turn]):
+            assert index[row].to_message() == (banner.message_class() if message is None else message)
+            assert (index.payload(row) is None) == (message is None)
+        if representation == "protobuf" and recs is protobuf:
+            assert [index.payload(row) for row in range(700)] == given
+    whole = yaff[np.array(valid)]
+    assert yj.build_index(tmp_path / "x.arrow", banner, whole).nulls == 0
+    yj.build_index(tmp_path / "x", banner, yaff[:300])
+    yj.append_index(tmp_path / "x", yaff[300:])
+    assert yj.open_index(tmp_path / "x").valid.tolist() == valid
+
+
 def test_all_messages_bad(tmp_path: Path) -> None:
     made = yj.build_index(tmp_path / "x.arrow", banner_type(), [b"\x08"] * 30, on_error="skip")
     assert (made.rows, made.bad, len(made.errors)) == (0, 30, feed.SHOWN_ERRORS)

@@ -392,6 +392,16 @@ USES: dict[str, tuple[Callable[[Any], Any], list[tuple[str, int]]]] = {
     "jitted, all": (sum_ids, ALL),
     "take": (lambda index: index.take([LAST, 0]), [ALL[2], ALL[0]]),
     "take many": (lambda index: index.take(np.arange(BATCH_ROWS)), ALL[:1]),
+    "take of both ends": (lambda index: index.take([0, 2 * LAST - 1]), [ALL[0], ALL[3]]),
+    "take many of both ends": (
+        lambda index: index.take(np.arange(2 * BATCH_ROWS) % 3000 + (LAST + BATCH_ROWS - 3000)),
+        ALL[2:3],
+    ),
+    "take many of all but one": (
+        lambda index: index.take(np.r_[0:6000, LAST : 2 * LAST]),
+        [ALL[0], *ALL[2:]],
+    ),
+    "mask": (lambda index: index[np.arange(2 * LAST) % LAST < 6000], [ALL[0], ALL[2]]),
     "slice with a step": (lambda index: index[LAST - 5 : LAST : 2], ALL[1:2]),
     "concat": (lambda index: yj.concat([index[:2], index[-2:]]), [ALL[0], ALL[3]]),
     "map": (lambda index: index[:2].map(lambda view: view.first, jit=False), ALL[:1]),
@@ -472,7 +482,7 @@ def test_a_damaged_batch_is_named_when_it_is_read(batches: Path, tmp_path: Path)
 def test_a_fork_checks_for_itself(batches: Path, checked: list[tuple[str, int]]) -> None:
     """Also while another thread of the parent was checking."""
     index = yj.open_index(batches, verify="batch")
-    lock = index._files._locks.of(2)
+    index._files._locks[2] = lock = threading.Lock()
     with lock:
         child = os.fork()
         if child == 0:

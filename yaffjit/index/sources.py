@@ -11,7 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from yaffjit.build.payloads import Payloads
+from yaffjit.plan import MessagePlan
 from yaffjit.rows import Payloads as Transcoded
+from yaffjit.rows import Records
 from yaffjit.rows.chunks import checked_offsets
 
 Offsets = NDArray[np.int64]
@@ -120,8 +122,8 @@ class Source(ABC):
         """All messages in order. What reading raises comes after the units before it."""
 
 
-def source_of(messages: Any) -> Source:
-    """What `build_index` was given.
+def source_of(messages: Any, mp: MessagePlan) -> Source:
+    """What `build_index` was given, to be stored as messages of a type.
 
     Raises:
         TypeError: it isn't an iterable of messages, or a column that isn't of bytes.
@@ -140,7 +142,7 @@ def source_of(messages: Any) -> Source:
         return _OfArrays(data, checked_offsets(messages[1], len(data)), None)
     if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, bytearray, memoryview, dict)):
         raise TypeError(f"messages must be an iterable of messages, not one {type(messages).__name__}")
-    return _OfIterable(messages)
+    return _OfRecords(messages, mp) if isinstance(messages, Records) else _OfIterable(messages)
 
 
 def _is_data_and_offsets(messages: Any) -> bool:
@@ -295,7 +297,28 @@ class _OfIterable(Source):
                 error = None  # a cycle, by its traceback
 
 
-def _joined(number: int, payloads: list[bytes]) -> Unit:
+class _OfRecords(Source):
+    """Records: protobuf bytes of the very type as they are, else views."""
+
+    def __init__(self, records: Records, mp: MessagePlan) -> None:
+        self.rows = len(records)
+        self._valid = records.valid
+        self.nulls = not self._valid.all()
+        self._records = records
+        self._as_bytes = records.representation == "protobuf" and records.plan.fingerprint == mp.fingerprint
+
+    def units(self, sizes: Sizes) -> Iterator[Unit]:
+        for number in range(0, len(self._records), ITEMS):
+            part = self._records[number : number + ITEMS]
+            valid = self._valid[number : number + ITEMS] if self.nulls else None
+            if self._as_bytes:
+                payloads = [part.payload(row) or b"" for row in range(len(part))]
+                yield _joined(number, payloads, valid)
+            else:
+                yield Unit(number, len(part), valid=valid, items=list(part))
+
+
+def _joined(number: int, payloads: list[bytes], valid: Valid | None = None) -> Unit:
     offsets = np.zeros(len(payloads) + 1, np.int64)
     np.cumsum(list(map(len, payloads)), out=offsets[1:])
-    return Unit(number, len(payloads), b"".join(payloads), offsets)
+    return Unit(number, len(payloads), b"".join(payloads), offsets, valid)

@@ -67,8 +67,8 @@ def build_index(
         message_type: a `MessageType`, or its plan.
         messages: what `read_delimited` and the other readers give; ``(data, offsets)``, where protobuf
             message i is ``data[offsets[i]:offsets[i + 1]]``; an Arrow column of protobuf bytes, of which
-            nulls become null rows; or any iterable of protobuf bytes, protobuf messages, views and dicts of
-            field values.
+            nulls become null rows; records, whose null rows stay null; or any iterable of protobuf bytes,
+            protobuf messages, views and dicts of field values.
         layout: how messages of the dynamic layout are written: "flat"; "sparse"; "auto": sparse where that
             saves more than 10% of the message; "smallest": sparse where that is smaller.
         representation: how messages are encoded in the file: "yaff", or "protobuf": protobuf bytes are kept
@@ -110,7 +110,7 @@ def build_index(
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
     spec = _checked_key(key_spec(key, duplicates), mp, compression)
     begin = time.monotonic()
-    feed = Feed(mp, source_of(messages), layout, threads, memory, on_error, representation)
+    feed = Feed(mp, source_of(messages, mp), layout, threads, memory, on_error, representation)
     output = _Output(feed, mp, other_columns(columns), compression, spec)
     entries: list[PartEntry] = []
     with feed, _bar(f"build {_name(path)}", feed, progress) as bar:
@@ -176,7 +176,7 @@ def append_index(
         mp = first.plan() if given is None else given
         _check_same_type(path, manifest, mp.full_name, mp.fingerprint)
         representation = first.description.representation
-        feed = Feed(mp, source_of(messages), layout, threads, memory, on_error, representation)
+        feed = Feed(mp, source_of(messages, mp), layout, threads, memory, on_error, representation)
         others = other_columns(columns, first.schema, path)
         output = _Output(feed, mp, others, compression, _checked_key(manifest.key, mp, compression))
         entries: list[PartEntry] = []
