@@ -24,6 +24,7 @@ from benchmarks import (
     columns,
     compare,
     compile,
+    fields,
     files,
     getters,
     items,
@@ -42,6 +43,7 @@ from benchmarks.timing import Amount, Curve, Race, Result, run
 from yaffjit.render import text_table
 
 SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
+    "fields": fields.races,
     "getters": getters.races,
     "columns": columns.races,
     "compile": compile.races,

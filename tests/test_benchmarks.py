@@ -21,6 +21,7 @@ from benchmarks import (
     columns,
     compare,
     compile,
+    fields,
     files,
     getters,
     items,
@@ -78,7 +79,19 @@ def test_unequal_results_stop_a_race() -> None:
 
 @pytest.mark.parametrize(
     "suite",
-    ["getters", "columns", "views", "repeated", "items", "calls", "access", "build", "universal", "sizes"],
+    [
+        "getters",
+        "columns",
+        "views",
+        "repeated",
+        "items",
+        "calls",
+        "access",
+        "build",
+        "universal",
+        "sizes",
+        "fields",
+    ],
 )
 def test_suite_runs(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -87,6 +100,7 @@ def test_suite_runs(
     monkeypatch.setattr(getters, "QUICK_ROWS", 100)
     monkeypatch.setattr(columns, "QUICK_ROWS", 300)
     monkeypatch.setattr(banners, "DISTINCT", 100)
+    monkeypatch.setattr(fields, "QUICK_ROWS", 20)
     monkeypatch.setattr(items, "ROWS", 100)
     monkeypatch.setattr(items, "TEXTS", 100)
     monkeypatch.setattr(items, "LOOKUPS", 100)
