@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import pyarrow as pa
 import pytest
 import xxhash
 from vectors import TESTS
@@ -325,7 +326,8 @@ def test_a_manifest_that_is_too_long(path: Path, monkeypatch: Any) -> None:
 # While it's open
 
 
-def test_a_part_that_is_cut_while_it_is_open(path: Path) -> None:
+def test_a_part_that_is_cut_while_it_is_open(path: Path, row_type: yj.MessageType, tmp_path: Path) -> None:
+    yj.append_index(path, pa.array([row_type.message_class(first=9).SerializeToString(), None]))
     index = yj.open_index(path)
     part = index[1:3]
     nbytes = (path / "part-000001.arrow").stat().st_size
@@ -338,8 +340,25 @@ def test_a_part_that_is_cut_while_it_is_open(path: Path) -> None:
         lambda: index.columns("first"),
         index.verify,
         lambda: list(index),
+        lambda: list(reversed(index)),
         lambda: index.take([7, 0]),
+        lambda: index[::2],
         lambda: part.columns("first"),
+        lambda: index.columns("name"),
+        lambda: index.columns("first").present("first"),
+        lambda: index.nbytes,
+        lambda: index.valid,
+        lambda: repr(index),
+        lambda: repr(part),
+        lambda: part.nbytes,
+        lambda: part + part,
+        lambda: yj.concat([index[:1], part]),
+        lambda: index.map(lambda row: row.first),
+        lambda: index.map(lambda row: row.first, jit=False),
+        lambda: index.filter(lambda row: row.first),
+        lambda: row_type.transcode(index, representation="protobuf"),
+        lambda: yj.build_index(tmp_path / "x.arrow", row_type, index),
+        lambda: [repr(batch) for batch in index.batches(2)],
     ]
     for use in uses:
         with pytest.raises(yj.IndexFileError) as caught:

@@ -178,6 +178,7 @@ class Records:
 
     def _own_store(self) -> Chunks | Places:
         """Where these rows alone lie."""
+        self._check()
         store, start, count = self._store, self._start, self._count
         if (start, count) == (0, store.rows):
             return store
@@ -210,12 +211,14 @@ class Records:
     @property
     def nbytes(self) -> int:
         """Bytes of all messages together."""
+        self._check()
         return self._store.nbytes(self._start, self._count)
 
     @property
     def valid(self) -> npt.NDArray[np.bool_]:
         """Which rows aren't null: a read-only bool array of shape ``(len(self),)``."""
         if isinstance(self._store, Places) or self._store.has_nulls:
+            self._check()
             found = self._store.valid(self._start, self._count)
             found.flags.writeable = False
             return found
@@ -256,6 +259,7 @@ class Records:
         yield from self._reader.views(self._start, self._count)
 
     def __reversed__(self) -> Iterator[View]:
+        self._check()
         return (self[row] for row in range(self._count - 1, -1, -1))
 
     def __add__(self, other: Any) -> Records:
