@@ -1,15 +1,16 @@
-"""`yaffjit show` and `yaffjit head`: records of an index as text."""
+"""`yaffjit show` and `yaffjit head`: records of an index, or protobuf bytes, as text."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import yaffjit as yj
-from yaffjit.cli.options import add_command, path_text, positive, whole_number
+from yaffjit.cli.options import add_command, add_schema_options, path_text, positive, whole_number
 from yaffjit.errors import YaffjitError
 from yaffjit.terminal import complain, is_printable
 
@@ -25,13 +26,20 @@ def add_show(commands: Any) -> None:
         commands,
         "show",
         _show,
-        "print records of an index",
+        "print records of an index, or a file of protobuf bytes",
         "yaffjit show banners.arrow 0\nyaffjit show banners.arrow 12345 12346 --json\n"
         "yaffjit show banners.arrow -1             the last record\n"
         "yaffjit show banners.arrow --where 'price > 9.5 and title startswith \"Free\"'\n"
-        "yaffjit show banners.arrow --where 'state in [ACTIVE, PAUSED] and present(geo)' --limit 3",
+        "yaffjit show banners.arrow --where 'state in [ACTIVE, PAUSED] and present(geo)' --limit 3\n"
+        "yaffjit show --raw message.pb             any protobuf bytes, without a schema\n"
+        "yaffjit show message.pb --as ads.proto ads.Banner",
     )
-    parser.add_argument("index", type=path_text, metavar="INDEX", help="an index: a file or a directory")
+    parser.add_argument(
+        "index",
+        type=path_text,
+        metavar="INDEX",
+        help="an index: a file or a directory; with --raw or --as a file of protobuf bytes, or - for input",
+    )
     parser.add_argument(
         "rows", metavar="ROW", nargs="*", type=whole_number, help="a record, from 0, or from -1 at the end"
     )
@@ -48,6 +56,19 @@ def add_show(commands: Any) -> None:
         metavar="N",
         help=f"how many records that match are printed at most (default: {SHOWN})",
     )
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="print protobuf bytes as numbers, wire types and guesses, as far as they can be read",
+    )
+    parser.add_argument(
+        "--as",
+        nargs=2,
+        dest="of_type",
+        metavar=("SCHEMA", "MESSAGE"),
+        help="print the message that a file of protobuf bytes is: a .proto or descriptor set, and its type",
+    )
+    add_schema_options(parser)
     _add_json(parser)
     parser.set_defaults(parser=parser)
 
@@ -68,10 +89,15 @@ def add_head(commands: Any) -> None:
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="protobuf's JSON instead of its text format")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
 def _show(parsed: argparse.Namespace) -> None:
+    if parsed.raw or parsed.of_type:
+        if parsed.rows or parsed.where is not None or (parsed.raw and parsed.of_type):
+            parsed.parser.error("--raw and --as print one file, so they go with neither rows nor --where")
+        _show_protobuf(parsed)
+        return
     if (parsed.where is None) == (not parsed.rows):
         parsed.parser.error("name the rows, or say --where, and not both")
     if parsed.where is None:
@@ -88,6 +114,31 @@ def _show(parsed: argparse.Namespace) -> None:
         complain(f"more records match than the {parsed.limit} that --limit allows")
 
 
+def _show_protobuf(parsed: argparse.Namespace) -> None:
+    from yaffjit.cli.raw import show_raw, view_file
+
+    if parsed.raw:
+        show_raw(parsed.index, parsed.json)
+        return
+    path, name = parsed.of_type
+    schema = yj.load_schema(path, include=parsed.include, slice=parsed.slice)
+    view = view_file(parsed.index, schema, name)
+    with _printing(parsed.index, parsed.json):
+        print(_json(view) if parsed.json else _text_format(view), end="")
+
+
+@contextlib.contextmanager
+def _printing(what: str, as_json: bool) -> Iterator[None]:
+    """Errors as ours: protobuf's printers have none of their own for all of these."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        fault = " ".join(str(error).split())
+        if not isinstance(error, YaffjitError):
+            fault = f"it can't be printed as {'JSON' if as_json else 'text'}: {fault}"
+        raise YaffjitError(f"{what}: {fault}") from error
+
+
 def _head(parsed: argparse.Namespace) -> None:
     index = _opened(parsed.index)
     _print(index, range(min(parsed.rows, len(index))), parsed.json, titled=True)
@@ -102,16 +153,8 @@ def _print(index: Index, rows: Iterable[int], as_json: bool, titled: bool) -> No
     """Print rows, in protobuf's text format each after a comment that says which it is."""
     for row in rows:
         view = index[row]
-        try:
+        with _printing(f"row {row}", as_json):
             text = _json(view) if as_json else _text_format(view)
-        except (
-            TypeError,
-            ValueError,
-        ) as error:  # protobuf's printers have no errors of their own for all of these
-            fault = " ".join(str(error).split())
-            if not isinstance(error, YaffjitError):
-                fault = f"it can't be printed as {'JSON' if as_json else 'text'}: {fault}"
-            raise YaffjitError(f"row {row}: {fault}") from error
         if titled and not as_json:
             print(f"# row {row}")
         print(text, end="")
@@ -131,6 +174,8 @@ def _text_format(view: Any) -> str:
     from yaffjit.view import View
 
     message = View.to_message(view)  # by the class: a field may have the name of the method
-    text: str = text_format.MessageToString(message, as_utf8=True)
+    # Unknown fields, which only protobuf bytes have, are shown by number.
+    options = {"print_unknown_fields": view._representation_ == "protobuf"}
+    text: str = text_format.MessageToString(message, as_utf8=True, **options)
     # The other form has escapes that protobuf reads back.
-    return text if is_printable(text) else text_format.MessageToString(message, as_utf8=False)
+    return text if is_printable(text) else text_format.MessageToString(message, as_utf8=False, **options)

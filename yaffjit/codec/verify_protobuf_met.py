@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from yaffjit.codec.verify_protobuf_plain import BYTES, VARINT, Check, Field, Frame
+from yaffjit.codec.verify_protobuf_plain import BYTES, VARINT, Check, Field, Frame, WireType
 from yaffjit.errors import VerifyError, YaffjitError
 from yaffjit.plan import Plan
 
@@ -83,6 +83,27 @@ def placed(error: VerifyError, pos: int, place: Place) -> VerifyError:
     )
     found.hint = error.hint
     return found
+
+
+def fault_of_bytes(data: bytes | memoryview, begin: int, end: int) -> VerifyError:
+    """What is wrong with the bytes from ``begin`` to ``end`` as a message of any type, which they aren't."""
+    try:
+        _Bare(memoryview(data)[begin:end]).run()
+    except VerifyError as error:
+        assert error.position is not None
+        position = begin + error.position
+        return VerifyError(error.text, position, path=error.path, found=error.found, limit=error.limit)
+    raise AssertionError(f"bytes {begin} to {end} are a message")
+
+
+class _Bare(Check):
+    """Checks bytes without a schema: all fields are unknown ones."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.pos = 0
+        self.step = ""
+        self.frames = [Frame(WireType("", {}, is_entry=False, takes_zero=False), len(data), 0, 0, None, "")]
 
 
 class _Met(Check):

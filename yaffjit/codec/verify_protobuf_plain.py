@@ -55,7 +55,7 @@ class Field:
 
 
 @dataclass(slots=True)
-class _Type:
+class WireType:
     """A message type on the wire."""
 
     name: str
@@ -68,7 +68,7 @@ class _Type:
 class Frame:
     """A message that is being read."""
 
-    type: _Type
+    type: WireType
     end: int
     group: int  # the number whose end tag closes it, 0 if its end does
     start: int
@@ -316,16 +316,16 @@ class Check:
         )
 
 
-def _type(plan: Plan, name: str, carried: bool) -> _Type:
+def _type(plan: Plan, name: str, carried: bool) -> WireType:
     """What a message type has, and what of it YaFF carries."""
     key = ("verify_protobuf", name, carried)
-    known: _Type | None = plan.memo.get(key)
+    known: WireType | None = plan.memo.get(key)
     if known is None:
         known = plan.memo.setdefault(key, _new_type(plan, name, carried))
     return known
 
 
-def _new_type(plan: Plan, name: str, carried: bool) -> _Type:
+def _new_type(plan: Plan, name: str, carried: bool) -> WireType:
     live = {f.number for f in plan[name].fields} if carried else set()
     fields = {}
     for wire in wire_fields(plan, name):
@@ -345,7 +345,7 @@ def _new_type(plan: Plan, name: str, carried: bool) -> _Type:
             live=d.number in live and not d.is_extension,
         )
     extendable = plan.schema.pool.FindMessageTypeByName(name).is_extendable
-    return _Type(
+    return WireType(
         name=name,
         fields=fields,
         is_entry=plan.schema.messages[name].is_map_entry,
