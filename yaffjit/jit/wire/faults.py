@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from yaffjit.errors import WIRE_FAULTS, VerifyError
 from yaffjit.jit.emit.outline import I64
@@ -60,8 +63,34 @@ def _step(fingerprint: str, full_name: str, number: int, index: int) -> str:
     return f"{f.name}[{index}]" if f.repeated else f.name
 
 
+_FIND = "yaffjit_wire_fault"
+_FOUND = types.UniTuple(types.int64, 6)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+def _find(address: int | None, nbytes: int, error: int, found: int) -> None:
+    """`find_fault`, called by its address: linked into every user's function it would take time there."""
+    (ctypes.c_int64 * _FOUND.count).from_address(found)[:] = find_fault(address or 0, nbytes, error)
+
+
+llvm.add_symbol(_FIND, ctypes.cast(_find, ctypes.c_void_p).value)
+
+
+@intrinsic
+def _found(typingctx, address, nbytes, error):  # type: ignore[no-untyped-def]
+    """What `_find` finds."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, sig: Any, args: list[ir.Value]) -> ir.Value:
+        found = cgutils.alloca_once_value(builder, ir.Constant(context.get_value_type(_FOUND), None))
+        kind = ir.FunctionType(ir.VoidType(), [I64, I64, I64, found.type])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, _FIND), [*args, found])
+        return builder.load(found)
+
+    return _FOUND(types.int64, types.int64, types.int64), codegen
+
+
 def _raise(key, address, nbytes, error):  # type: ignore[no-untyped-def]
-    fault, position, number, index, found, limit = find_fault(address, nbytes, error)
+    fault, position, number, index, found, limit = _found(address, nbytes, error)
     raise WireError(key, fault, position, number, index, found, limit, address)
 
 
