@@ -310,7 +310,21 @@ def test_two_members_of_one_oneof(codec: Any) -> None:
 def test_layout_choices(codec: Any, layout: Any) -> None:
     with pytest.raises(ValueError) as caught:
         codec["codec.All"].encode({}, layout)
-    assert str(caught.value) == f"layout must be one of 'flat', 'sparse', 'auto', not {layout!r}"
+    assert str(caught.value) == f"layout must be one of 'flat', 'sparse', 'auto', 'smallest', not {layout!r}"
+
+
+def test_smallest_is_sparse_where_that_is_smaller(codec: Any) -> None:
+    lists, choice = codec["codec.Lists"], codec["codec.Choice"]
+    full = {name: values for name, values in SCALARS.items() if name != "leaves"}
+    chosen = []
+    for message_type, given in [(lists, {}), (lists, full), (lists, {"s64": [1]}), (choice, {"maybe": 0})]:
+        flat, sparse = message_type.encode(given, "flat"), message_type.encode(given, "sparse")
+        chosen.append(len(sparse) < len(flat))
+        assert message_type.encode(given, "smallest") == (sparse if chosen[-1] else flat)
+    assert set(chosen) == {False, True}
+    # Of two of one size the flat one, which is read faster.
+    assert lists.encode({}, "smallest") == lists.encode({}, "flat") != lists.encode({}, "sparse")
+    assert len(lists.encode({}, "flat")) == len(lists.encode({}, "sparse"))
 
 
 def test_auto_is_sparse_where_that_saves_more_than_a_tenth(codec: Any) -> None:

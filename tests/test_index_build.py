@@ -24,6 +24,7 @@ from vectors import TESTS
 
 import yaffjit as yj
 from yaffjit.codec import transcode
+from yaffjit.codec.encode import LAYOUTS
 from yaffjit.demo import SCHEMA_FILE, banners
 from yaffjit.index import batches, feed, flush, part, sources
 from yaffjit.index.ordered import Ordered
@@ -71,7 +72,7 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def files(tmp_path_factory: Any) -> Path:
     """The banners as messages in an index, by layout, and in files of all forms."""
     folder: Path = tmp_path_factory.mktemp("build")
-    for layout in transcode.LAYOUTS:
+    for layout in LAYOUTS:
         yj.build_index(folder / f"{layout}.arrow", banner_type(), messages(), layout=layout)
     for number, case in enumerate(CASES):
         (folder / f"case{number}").write_bytes(b"".join(map(case.framed, payloads())))
@@ -95,7 +96,7 @@ def built(tmp_path: Path, given: Any, **options: Any) -> bytes:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("layout", transcode.LAYOUTS)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_files_are_those_of_messages(
     files: Path, tmp_path: Path, few_at_once: None, layout: str, threads: int
 ) -> None:
@@ -175,8 +176,7 @@ def test_offsets_that_do_not_fit(tmp_path: Path, offsets: list[int]) -> None:
 
 def check_sizes(message_type: Any, given: list[bytes], folder: Path) -> None:
     found = {
-        layout: yj.build_index(folder / "x.arrow", message_type, given, layout=layout)
-        for layout in transcode.LAYOUTS
+        layout: yj.build_index(folder / "x.arrow", message_type, given, layout=layout) for layout in LAYOUTS
     }
     least = min(found["flat"].nbytes, found["sparse"].nbytes)
     assert found["auto"].nbytes <= 1.1 * least

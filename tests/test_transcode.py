@@ -19,7 +19,8 @@ from wire_messages import Maker, expected, varint
 
 import yaffjit as yj
 from yaffjit.codec import stretches, transcode, verify_protobuf
-from yaffjit.codec.transcode import LAYOUTS, transcode_many
+from yaffjit.codec.encode import LAYOUTS
+from yaffjit.codec.transcode import transcode_many
 from yaffjit.codec.verify_protobuf import verify_protobuf_many
 from yaffjit.codec.work import KEPT_SECONDS, Work
 

@@ -27,7 +27,8 @@ from benchmarks.timing import check_equal
 from yaffjit.codec import stretches, tiers, transcode
 from yaffjit.codec.emitted import engine
 from yaffjit.codec.emitted.messages import MAX_DEPTH
-from yaffjit.codec.transcode import LAYOUTS, transcode_many
+from yaffjit.codec.encode import LAYOUTS
+from yaffjit.codec.transcode import transcode_many
 from yaffjit.codec.work import Work
 from yaffjit.demo import SCHEMA_FILE, banners
 

@@ -26,7 +26,7 @@ from vectors import load_vectors  # noqa: E402
 from wire_checks import check_acceptance, check_transcoding  # noqa: E402
 from wire_messages import Maker  # noqa: E402
 
-from yaffjit.codec.transcode import LAYOUTS  # noqa: E402
+from yaffjit.codec.encode import LAYOUTS  # noqa: E402
 
 BATCH = 50  # messages of one type at a time
 SCHEMAS = ("wire.proto", "wire3.proto", "codec_editions.proto")

@@ -10,8 +10,9 @@ from wire_messages import expected
 
 import yaffjit as yj
 from yaffjit.codec import transcode, verify_protobuf
+from yaffjit.codec.encode import LAYOUTS
 from yaffjit.codec.stretches import Transcoded
-from yaffjit.codec.transcode import LAYOUTS, transcode_many
+from yaffjit.codec.transcode import transcode_many
 from yaffjit.codec.verify_protobuf_plain import check_plain
 from yaffjit.errors import DecodeError, VerifyError
 from yaffjit.plan.wire_tables import wire_table

@@ -16,8 +16,9 @@ from wire_campaign import batches
 from wire_checks import load_kernels, outcomes
 
 from yaffjit.codec import serialize, stretches
+from yaffjit.codec.encode import LAYOUTS
 from yaffjit.codec.serialize import serialize_many
-from yaffjit.codec.transcode import LAYOUTS, transcode_many
+from yaffjit.codec.transcode import transcode_many
 from yaffjit.codec.verify_protobuf import verify_protobuf_many
 from yaffjit.errors import DecodeError
 

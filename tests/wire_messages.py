@@ -15,7 +15,6 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError as ProtobufError
 
 import yaffjit as yj
-from yaffjit.codec.transcode import encode_as
 
 F = FieldDescriptor
 VARINT_TYPES = (
@@ -181,6 +180,6 @@ def expected(message_type: yj.MessageType, payload: bytes, layout: str) -> bytes
     except ProtobufError:
         return "DecodeError"
     try:
-        return encode_as(message_type.plan, message, layout)
+        return message_type.encode(message, layout)
     except yj.EncodeError:
         return "EncodeError"

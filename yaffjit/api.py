@@ -217,8 +217,8 @@ class MessageType:
 
         Args:
             message: a protobuf message of this type (of any pool), a view, or a dict of field values.
-            layout: how messages of the dynamic layout are written: "flat", "sparse", or "auto" (flat, but
-                sparse where that saves more than 10% of the buffer).
+            layout: how messages of the dynamic layout are written: "flat"; "sparse"; "auto": sparse where
+                that saves more than 10% of the buffer; "smallest": sparse where that is smaller.
 
         Raises:
             EncodeError: names the field path of the value that can't be written.

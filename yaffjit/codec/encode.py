@@ -26,7 +26,7 @@ from yaffjit.codec.writer import Refused, Writer, pack_i32, too_far
 from yaffjit.errors import EncodeError
 from yaffjit.plan.model import MAX_OFFSET, MessagePlan
 
-LAYOUTS = ("flat", "sparse", "auto")
+LAYOUTS = ("flat", "sparse", "auto", "smallest")
 EMPTY_FLAT = b"\x00\x80"
 EMPTY_SPARSE = b"\x02\x00"
 TABLE_BEFORE_HEADER = pack_i32(-4)
@@ -36,20 +36,21 @@ HEADS_KEPT = 1024  # presence patterns whose headers are remembered, for one typ
 def encode(mp: MessagePlan, message: Any, layout: str = "flat") -> bytes:
     """The YaFF buffer of a protobuf message, of a view, or of a dict of field values.
 
-    ``layout`` is the form of dynamic messages: "flat", "sparse", or "auto": sparse where that makes the
-    whole buffer smaller by more than a tenth. Raises EncodeError for a value that can't be written and
-    ValueError for another layout.
+    ``layout`` is the form of dynamic messages: "flat"; "sparse"; "auto": sparse where that makes the whole
+    buffer smaller by more than a tenth; "smallest": sparse where that makes it smaller. Raises EncodeError
+    for a value that can't be written and ValueError for another layout.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
     writer = message_writer(mp)
     if type(message) is not writer.message_class:
         message = own_message(mp, writer.message_class, message)
-    if layout != "auto":
+    if layout in ("flat", "sparse"):
         return writer.buffer(message, layout == "sparse")
     flat = writer.buffer(message, False)
     sparse = writer.buffer(message, True)
-    return sparse if 10 * (len(flat) - len(sparse)) > len(flat) else flat
+    saved = len(flat) - len(sparse)
+    return sparse if (saved > 0 if layout == "smallest" else 10 * saved > len(flat)) else flat
 
 
 def own_message(mp: MessagePlan, message_class: Any, message: Any) -> Any:

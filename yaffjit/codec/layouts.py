@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from yaffjit.codec.encode import MessageWriter, keep, message_writer
+from yaffjit.codec.encode import LAYOUTS, MessageWriter, keep, message_writer
 from yaffjit.codec.slots import flat_head, sparse_head
-from yaffjit.codec.transcode import LAYOUTS, transcode_many
+from yaffjit.codec.transcode import transcode_many
 from yaffjit.codec.writer import Writer
 from yaffjit.plan.model import FieldPlan, MessagePlan
 

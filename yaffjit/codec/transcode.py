@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from yaffjit.codec.encode import LAYOUTS as ENCODED_LAYOUTS
-from yaffjit.codec.encode import encode
+from yaffjit.codec.encode import LAYOUTS, encode
 from yaffjit.codec.stretches import Job, Transcoded
 from yaffjit.codec.tiers import rows_kernel
 from yaffjit.codec.verify_protobuf import refused
@@ -21,8 +20,6 @@ from yaffjit.plan.wire_tables import transcode_table
 
 if TYPE_CHECKING:
     from yaffjit.kernels.transcode import Kernel
-
-LAYOUTS = (*ENCODED_LAYOUTS, "smallest")
 
 
 def transcode_many(
@@ -63,15 +60,6 @@ def transcode_many(
     return job.plainly() if kernel is None else job.by_kernel(kernel, threads)
 
 
-def encode_as(mp: MessagePlan, message: Any, layout: str) -> bytes:
-    """As `encode`, for all of our layouts."""
-    if layout != "smallest":
-        return encode(mp, message, layout)
-    flat = encode(mp, message, "flat")
-    sparse = encode(mp, message, "sparse")
-    return sparse if len(sparse) < len(flat) else flat
-
-
 class _ToYaff(Job):
     """Protobuf messages that become YaFF's."""
 
@@ -93,7 +81,7 @@ class _ToYaff(Job):
         except _protobuf_error() as error:
             raise refused(plan, name, payload, error, self.first_row + row) from None
         try:
-            made = encode_as(self.mp, message, self.layout)
+            made = encode(self.mp, message, self.layout)
         except EncodeError as error:
             raise EncodeError(f"row {self.first_row + row}: {error}") from None
         if self.wire.complete:

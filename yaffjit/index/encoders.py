@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from yaffjit.build.unknown import UnknownFields
 from yaffjit.codec.encode import encode, own_message
-from yaffjit.codec.transcode import encode_as, transcode_many
+from yaffjit.codec.transcode import transcode_many
 from yaffjit.codec.verify_protobuf import faults_of_many, verify_protobuf
 from yaffjit.errors import DecodeError, EncodeError
 from yaffjit.index.sources import Offsets, Unit
@@ -71,6 +71,7 @@ class _Yaff:
         self._mp = mp
         self._layout = layout
         self._read = _reader(mp, counted)
+        self._is_mixed = mp.layout == "dynamic" and not mp.gapped and layout in ("auto", "smallest")
         self._flat = 0
 
     def many(self, unit: Unit) -> Made:
@@ -80,15 +81,16 @@ class _Yaff:
         return Made(unit, done.data, done.offsets, done.errors, done.uncarried, done.uncounted)
 
     def one(self, item: Any) -> bytes:
-        mp, layout, own = self._mp, self._layout, self._read(item)
-        return encode_as(mp, own, layout) if layout == "smallest" else encode(mp, own, layout)
+        return encode(self._mp, self._read(item), self._layout)
 
     def default(self) -> bytes:
-        return encode_as(self._mp, class_of(self._mp)(), self._layout)
+        return encode(self._mp, class_of(self._mp)(), self._layout)
 
     def count(self, data: NDArray[np.uint8], offsets: Offsets) -> None:
-        if self._mp.layout == "dynamic":
+        if self._is_mixed:
             self._flat += _flat_roots(data, offsets)
+        elif self._layout != "sparse" and not self._mp.gapped:
+            self._flat += len(offsets) - 1
 
     def layouts(self, rows: int) -> dict[str, int]:
         if self._mp.layout != "dynamic":

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from yaffjit.codec.transcode import LAYOUTS
+from yaffjit.codec.encode import LAYOUTS
 from yaffjit.errors import IndexFileError
 from yaffjit.index.atomic import replaced_file, sync_folder, writing
 from yaffjit.index.batches import BatchWriter
