@@ -29,6 +29,10 @@ from yaffjit.jit.text.type import constant_bytes
 from yaffjit.plan.gathering import Gathering, Leaf
 
 
+# Fields of all messages that a pass goes into, up to which it tries the next ones of the schema first.
+PREDICTED_FIELDS = 64
+
+
 class _Content(NamedTuple):
     """The bytes of a message, text or entry, and where its field ends."""
 
@@ -59,6 +63,8 @@ class ColumnPass(Pass):
         super().__init__(body, root, pointer, nbytes, bad, {4: bad, 8: bad})
         self.tree = root
         self.canonical = canonical
+        fields = sum(len(node.fields) for node in root.scanned())
+        self._predicts = fields <= PREDICTED_FIELDS
         self.arrays = Arrays(b, wanted, table, row)
         self.row, self.following = row, b.add(row, I64(1))
         self.values = Values(self)
@@ -142,6 +148,12 @@ class ColumnPass(Pass):
 
     # ---- what `Pass` calls ----
 
+    def _walker(self, end: ir.Value) -> Walker:
+        return Walker(self.body, self.pos, end, self.bad, compact=not self._predicts)
+
+    def _is_predicted(self, node: Node) -> bool:
+        return node.mp.is_map_entry or (self._predicts and super()._is_predicted(node))
+
     def _field(self, walker: Walker, node: Node, f: WireField, wire_type: int, clears: bool) -> None:
         assert isinstance(node, ColumnNode)
         b = self.builder
@@ -218,7 +230,7 @@ class ColumnPass(Pass):
                     variable = self._count_of(node, unit)
                     b.store(b.add(b.load(variable), count), variable)
                 return
-        inner = Walker(self.body, self.pos, self.body.at(start, nbytes), self.bad)
+        inner = self._walker(self.body.at(start, nbytes))
         loop, read, done = inner.block("run"), inner.block("value"), inner.block("ran")
         b.branch(loop)
         b.position_at_end(loop)

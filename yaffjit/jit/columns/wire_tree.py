@@ -85,6 +85,14 @@ class ColumnNode(Node):
             assert isinstance(child, ColumnNode)
             yield from child.eaches()
 
+    def scanned(self) -> Iterator[Node]:
+        """All nodes that code is written for."""
+        yield self
+        inner = [*self.children.values(), *(node for unit in self.all_units() for node in unit.nodes)]
+        for node in [*inner, *([self.counts] if self.counts is not None else [])]:
+            assert isinstance(node, ColumnNode)
+            yield from node.scanned()
+
     def count(self, f: FieldPlan) -> Key:
         """The slot of how many elements a repeated field has."""
         key = (f.number, "elements")

@@ -50,6 +50,8 @@ PREDICTED = 2
 PREDICTED_UP_TO = 32
 # Scans of messages with up to so many fields are opened where they are called: elements of lists.
 INLINED_UP_TO = 8
+# More slots than these are kept in memory while a message is read.
+IN_REGISTERS_UP_TO = int(__import__("os").environ.get("IRU", "16"))
 WIDTH_SHIFT = 32  # of a packed run's values, in an error
 
 # What a slot belongs to: a field by its number, or a oneof by its name; and the slot's own name.
@@ -141,10 +143,12 @@ class Pass:
         self.pos, self.at = b.alloca(POINTER), b.alloca(POINTER)
         self.end = b.gep(pointer, [nbytes])  # of the absent message it's null too
         self.variables: dict[tuple[int, Key], ir.Value] = {}
-        for node, key in root.all_slots():
-            typ, initial = node.slots[key]
-            variable = self.variables[id(node), key] = b.alloca(typ)
-            b.store(initial, variable)
+        slots = list(root.all_slots())
+        types = [node.slots[key][0] for node, key in slots]
+        places = _in_memory(b, types) if len(slots) > IN_REGISTERS_UP_TO else map(b.alloca, types)
+        for (node, key), variable in zip(slots, places, strict=True):
+            self.variables[id(node), key] = variable
+            b.store(node.slots[key][1], variable)
         b.store(pointer, self.pos)
         b.store(pointer, self.at)
 
@@ -162,9 +166,9 @@ class Pass:
 
     def _message(self, node: Node, end: ir.Value, done: ir.Block) -> None:
         b = self.builder
-        walker = Walker(self.body, self.pos, end, self.bad)
+        walker = self._walker(end)
         loop, read, other = (b.append_basic_block(name) for name in ("loop", "read", "other"))
-        predicted = PREDICTED if len(node.fields) <= PREDICTED_UP_TO else 0
+        predicted = PREDICTED if self._is_predicted(node) else 0
         used_oneofs = {f.oneof for f in node.fields if f.oneof and node.is_used(f)}
         used_oneofs |= {owner for owner, _ in node.slots if isinstance(owner, str)}
         blocks: dict[tuple[int, int], ir.Block] = {}
@@ -198,6 +202,13 @@ class Pass:
                     b.branch(loop)
         b.position_at_end(other)
         self._other(walker, node, tag, loop)
+
+    def _walker(self, end: ir.Value) -> Walker:
+        return Walker(self.body, self.pos, end, self.bad)
+
+    def _is_predicted(self, node: Node) -> bool:
+        """Whether the next fields of the schema are tried first."""
+        return len(node.fields) <= PREDICTED_UP_TO
 
     def _other(self, walker: Walker, node: Node, tag: ir.Value, proceed: ir.Block) -> None:
         """Pass over a field that nothing is read of."""
@@ -308,6 +319,17 @@ class Pass:
         child = node.children.get(f.number)
         for inner, key in child.all_slots() if child else ():
             self.builder.store(inner.slots[key][1], self.variables[id(inner), key])
+
+
+def _in_memory(b: ir.IRBuilder, types: list[ir.Type]) -> list[ir.Value]:
+    """Variables that LLVM leaves where they are.
+
+    In registers all of them would be moved about after each field, by as many moves as there are.
+    """
+    area = b.alloca(ir.LiteralStructType(types))
+    hidden = ir.InlineAsm(ir.FunctionType(area.type, [area.type]), "", "=r,0", side_effect=False)
+    area = b.call(hidden, [area])
+    return [b.gep(area, [I32(0), I32(place)], inbounds=True) for place in range(len(types))]
 
 
 class _Expect:
