@@ -42,8 +42,22 @@ message M {
   google.protobuf.Timestamp seen = 14;
   google.protobuf.Duration took = 15;
   oneof contact { string email = 16; int32 phone = 17; }
+  map<int32, Point> by_id = 18;
+  map<string, Many> many = 19;
+  map<bool, Empty> empty = 20;
+  map<string, google.protobuf.Timestamp> stamps = 21;
+  repeated bytes parts = 22;
+  map<string, bytes> blobs = 23;
 }
+message Many { repeated string tags = 1; map<string, Point> inner = 2; map<string, int32> counts = 3; }
+message Empty {}
 """
+
+
+MANY = {
+    "k": {"tags": ["x", "y"], "inner": {"i": {"lat": 1}, "j": {}}, "counts": {"c": 1}},
+    "l": {"inner": {"m": {}}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +73,25 @@ def messages(message_type: yj.MessageType) -> list[Any]:
     made = [
         make(id=1, big=2**63 + 1, share=0.1, price=1.5, title="Free", raw=b"\xff\0", on=True, color=1),
         make(id=-5, title="Gr\u00fc\u00dfe, \"x\" 'y'\n", tags=["a", "bc"], numbers=[1, 2], color=7),
-        make(id=2**53 + 1, price=-0.0, title="free", tags=["", "new"], attrs={"k": 0.5, "l": 2}, phone=0),
-        make(price=float("nan"), points=[{"lat": 1.5}, {"lat": 2.5, "height": 0}], email="x@y"),
+        make(
+            id=2**53 + 1,
+            price=-0.0,
+            title="free",
+            tags=["", "new"],
+            attrs={"k": 0.5, "l": 2},
+            phone=0,
+            by_id={5: {"lat": 1}, -7: {}},
+            parts=[b"\xff", b"a"],
+            blobs={"k": b"\xfe"},
+        ),
+        make(
+            price=float("nan"),
+            points=[{"lat": 1.5}, {"lat": 2.5, "height": 0}],
+            email="x@y",
+            many=MANY,
+            stamps={"t": {"seconds": 5}},
+            empty={True: {}},
+        ),
         make(
             point={"lat": 4},
             seen={"seconds": 1_714_564_800, "nanos": 5},
@@ -176,6 +207,26 @@ def test_comparisons_are_pythons(index: Any, messages: list[Any], wanted: list[t
         ("points.lat contains 2.5", [3]),
         ("attrs contains 'k'", [2]),
         ("attrs['l'] == 2", [2]),
+        ("by_id contains 5", [2]),
+        ("by_id contains -7 and by_id[5].lat == 1", [2]),
+        ("by_id contains 0", []),
+        ("by_id.lat contains 1", [2]),
+        ("many contains 'l'", [3]),
+        ("many contains 'i'", []),
+        ("many contains 'x'", []),
+        ("many.tags contains 'y'", [3]),
+        ("many.inner contains 'm'", [3]),
+        ("many.inner contains 'k'", []),
+        ("many.counts contains 'c'", [3]),
+        ("many.counts contains 'k'", []),
+        ("stamps contains 't'", [3]),
+        ("raw == b'\\xff\\0'", [0]),
+        ("raw startswith b'\\xff'", [0]),
+        ('raw in [b"", b"\\n\\""]', [1, 2, 3, 4, 5]),
+        ("raw > b'a'", [0]),
+        ("parts contains b'\\xff'", [2]),
+        ("parts contains b'b'", []),
+        ("blobs['k'] == b'\\xfe' and blobs contains 'k'", [2]),
         ('attrs[ "]" ] == 0 and attrs["k"] > 0.4', [2]),
         ("tags[1] == 'bc'", [1]),
         ("raw startswith '\\xff'", []),  # text is compared by its UTF-8
@@ -187,9 +238,14 @@ def test_comparisons_are_pythons(index: Any, messages: list[Any], wanted: list[t
         ("present(id)and not  present(price)", [0, 1, 2]),
         ("seen > '2024-05-01T12:00:00'", [4]),
         ("seen <= '2024-05-01T12:00:00.000000005Z' and seen > '2000-01-01'", [4]),
+        ("seen >= '2024-05-01 14:00+02:00' and seen < '2024-05-01T12:00:01Z'", [4]),
+        ("seen >= '2024-05-01T12:00:00+00'", [4]),
+        ("seen > '2024-05-01T08:30:00-0330'", [4]),
+        ("seen > '2024-05-01T08:30:00.1-0330'", []),
+        ("seen > '2024-05-01T08:29:59.999999999-03:30'", [4]),
+        ("seen > '2024-04'", [4]),
         ("took == 2.5", [4]),
         ("took > 2", [4]),
-        ("id:int32 == 1", "id:int32: row 2 doesn't fit"),
         ("price == nan", []),
         ("share == inf", [5]),
         ("share == 0.1", []),
@@ -198,10 +254,6 @@ def test_comparisons_are_pythons(index: Any, messages: list[Any], wanted: list[t
     ],
 )
 def test_what_matches(index: Any, messages: list[Any], text: str, rows: Any) -> None:
-    if isinstance(rows, str):
-        with pytest.raises(OverflowError):
-            matching(index, text)
-        return
     if text.startswith("present(id)"):
         expected = [
             row for row, m in enumerate(messages[:6]) if m.id != 0 and m.price == 0 and str(m.price) == "0.0"
@@ -273,13 +325,29 @@ def test_what_matches(index: Any, messages: list[Any], text: str, rows: Any) -> 
             1,
             "contact is compared with emial, no name of its values (did you mean 'email'?)",
         ),
-        ("seen > 3", 1, "seen is a time, as '2024-05-01T12:00:00', so it isn't compared with 3"),
-        ("seen > 'soon'", 1, "seen is a time, as '2024-05-01T12:00:00', so it isn't compared with 'soon'"),
-        ("seen > ''", 1, "seen is a time, as '2024-05-01T12:00:00', so it isn't compared with ''"),
+        (
+            "seen > 3",
+            1,
+            "seen is a time, as '2024-05-01T12:00:00' or '2024-05-01 14:00+02:00', "
+            "so it isn't compared with 3",
+        ),
+        (
+            "seen > 'soon'",
+            1,
+            "seen is a time, as '2024-05-01T12:00:00' or '2024-05-01 14:00+02:00', "
+            "so it isn't compared with 'soon'",
+        ),
+        (
+            "seen > ''",
+            1,
+            "seen is a time, as '2024-05-01T12:00:00' or '2024-05-01 14:00+02:00', "
+            "so it isn't compared with ''",
+        ),
         (
             "seen < '2999-01-01'",
             1,
-            "seen is a time, as '2024-05-01T12:00:00', so it isn't compared with '2999-01-01'",
+            "seen is a time, as '2024-05-01T12:00:00' or '2024-05-01 14:00+02:00', "
+            "so it isn't compared with '2999-01-01'",
         ),
         ("took > 'x'", 1, "took is a duration in seconds, so it isn't compared with 'x'"),
         ("took > inf", 1, "took is a duration in seconds, so it isn't compared with inf"),
@@ -287,7 +355,38 @@ def test_what_matches(index: Any, messages: list[Any], text: str, rows: Any) -> 
         ("id contains 3", 1, "id: 'contains' is for text, and 'contains' for lists"),
         ("on startswith 3", 1, "on: 'startswith' is for text, and 'contains' for lists"),
         ("tags == 'x'", 1, "tags: it has several values a row, for which only 'contains' is"),
-        ("color:category == RED", 1, "color:category: ':category' is for tables, not for comparing"),
+        ("color:category == RED", 6, "':category' is a form for tables: conditions compare exact values, w"),
+        ("id:int8 > 5", 3, "':int8' is a form for tables: conditions compare exact values, without one"),
+        ("attrs['a:b']:int8 > 5", 13, "':int8' is a form for tables: "),
+        ("seen:datetime64[s] > '2024'", 5, "':datetime64[s]' is a form for tables: "),
+        ("present(id:int8)", 11, "':int8' is a form for tables: "),
+        ("id: > 5", 3, "':' is a form for tables: "),
+        (
+            "seen > 'now'",
+            1,
+            "seen is a time, as '2024-05-01T12:00:00' or '2024-05-01 14:00+02:00', so it isn't c",
+        ),
+        ("seen > 'today'", 1, "seen is a time, "),
+        ("seen > 'NaT'", 1, "seen is a time, "),
+        ("seen > '2024'", 1, "seen is a time, "),
+        ("seen > '2024-13-01'", 1, "seen is a time, "),
+        ("seen > '2024-05-01T12'", 1, "seen is a time, "),
+        ("seen > '2024-05-01T12:00+24:00'", 1, "seen is a time, "),
+        ("seen > '2024-05-01T12:00+2'", 1, "seen is a time, "),
+        ("seen > b'2024-05-01'", 1, "seen is a time, "),
+        ("title == b'x'", 1, "title is text, so it isn't compared with b'x'"),
+        ("attrs contains b'k'", 1, "attrs is text, so it isn't compared with b'k'"),
+        ("id == b'x'", 1, "id is a number, so it isn't compared with b'x'"),
+        ("on == b'x'", 1, "on is a bool, so it isn't compared with b'x'"),
+        ("raw == b'\\u1234'", 10, "'\\u' isn't an escape of bytes"),
+        ("raw == b'a\u00fc'", 11, "'\u00fc' isn't ASCII: write its bytes, as \\xff"),
+        ("raw == b'x", 9, "the text that begins here has no closing '"),
+        ("raw == b", 1, "raw is text, so it isn't compared with b"),
+        ("by_id == 5", 1, "path 'by_id' of w.M: field by_id is "),
+        ("empty contains true", 1, "path 'empty' of w.M: field empty is "),
+        ("by_id contains 'x'", 1, "by_id is a number, so it isn't compared with 'x'"),
+        ("points contains 1", 1, "path 'points' of w.M: field points is "),
+        ("point contains 1", 1, "path 'point' of w.M "),
         ("present(points.lat)", 1, "path 'points.lat' of w.M: presence is for one value a row: "),
     ],
 )

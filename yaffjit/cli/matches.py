@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,12 @@ _OF_ARROW = {
     ">=": "greater_equal",
 }
 _ORDER = ("<", "<=", ">", ">=")
+# numpy takes words like "now" as well, and no zones. Without a zone it's UTC.
+_TIME = re.compile(
+    r"(?P<time>\d{4}-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?)?)"
+    r"(?:Z|(?P<sign>[+-])(?P<hours>[01]\d|2[0-3])(?::?(?P<minutes>[0-5]\d))?)?",
+    re.ASCII,
+)
 
 
 class Where:
@@ -57,13 +65,13 @@ class Where:
         """The rows that match, in order; reads no further than they are asked for, by 65,536."""
         first = 0
         for batch in records.batches():
-            paths = dict.fromkeys(check.path for check in self._checks if check.is_value)
+            paths = dict.fromkeys(check.column for check in self._checks if check.is_value)
             columns: Any = batch.columns(*paths) if paths else {}
             matches = np.ones(len(batch), np.bool_)
             for check in self._checks:
                 if not matches.any():
                     break
-                matches &= check.mask(columns[check.path]) if check.is_value else check.presence(batch)
+                matches &= check.mask(columns[check.column]) if check.is_value else check.presence(batch)
             for row in np.flatnonzero(matches).tolist():
                 yield first + row
             first += len(batch)
@@ -73,9 +81,9 @@ class _Check:
     """One condition, of which everything is known but the values."""
 
     def __init__(self, mp: MessagePlan, condition: Condition) -> None:
-        from yaffjit.plan.columns import column_path, presence_path
+        from yaffjit.plan.columns import presence_path
 
-        self.path = condition.path
+        self.path = self.column = condition.path
         self.is_value = "present" not in condition.operator
         self._condition = condition
         self._operator = condition.operator
@@ -84,13 +92,15 @@ class _Check:
             if not self.is_value:
                 presence_path(mp, self.path)
                 return
-            column = column_path(mp, self.path)
+            column = self._found(mp)
         except SchemaError as error:
             raise WhereError(condition.at, str(error)) from error
-        if column.request:
-            self._refuse(f"':{column.request}' is for tables, not for comparing")
-        self._is_list = bool(column.loops)
-        last = column.steps[-1] if column.steps else None
+        steps, self._levels = column.steps, len(column.loops)
+        if column.path != self.path:  # of the map, and not of a field of its messages
+            self._levels = column.loops.index(len(steps) - 2) + 1
+            steps = steps[:-1]
+        self._is_list = self._levels > 0
+        last = steps[-1] if steps else None
         # A map contains its keys, as in Python.
         self._keys = self._is_list and last is not None and last.f.is_map and last.index is None
         if self._is_list and self._operator != "contains":
@@ -105,7 +115,23 @@ class _Check:
                 ("text", "") if key == "string" else ("number", "bool" if key == "bool" else "int64")
             )
         names = {} if self._keys else _names(column)
+        self._is_bytes = not self._keys and last is not None and last.each[1].kind == "bytes"
         self._literals = [_value(self, what, dtype, names, literal) for literal in condition.literals]
+
+    def _found(self, mp: MessagePlan) -> ColumnPath:
+        """The column to read: of a map of messages, whose keys are asked for, that of a field in them."""
+        from yaffjit.plan.columns import column_path, expand
+
+        try:
+            return column_path(mp, self.path)
+        except SchemaError:
+            if self._operator == "contains":
+                with contextlib.suppress(SchemaError):
+                    found = column_path(mp, expand(mp, f"{self.path}.*")[0])
+                    if found.steps[-2].f.is_map and found.steps[-2].index is None:
+                        self.column = found.path
+                        return found
+            raise
 
     def presence(self, records: Records) -> Mask:
         from yaffjit.columns.read import present
@@ -115,14 +141,12 @@ class _Check:
 
     def mask(self, column: Any) -> Mask:
         """Where a column's values fulfil it."""
-        from yaffjit.columns import ListColumn, MapColumn
-
         if not self._is_list:
             return _compared(column, self._operator, self._literals)
         levels = []
-        while isinstance(column, (ListColumn, MapColumn)):
+        for level in range(self._levels):
             levels.append(column.offsets)
-            column = column.keys if self._keys and isinstance(column, MapColumn) else column.values
+            column = column.keys if self._keys and level == self._levels - 1 else column.values
         found = _compared(column, "==", self._literals)
         for offsets in reversed(levels):
             sums = np.concatenate(([0], np.cumsum(found)))
@@ -141,13 +165,16 @@ class _Check:
 def _value(check: _Check, what: str, dtype: str, names: dict[str, int], literal: Literal) -> Any:
     """A literal as a column of some sort has its values."""
     if what == "text":
+        if type(literal) is bytes and check._is_bytes:
+            return literal
         if type(literal) is not str:
             raise check.refuse_literal(literal, "text")
         return literal.encode("utf-8", "surrogateescape")
     if what == "time":
         return _time(check, np.dtype(dtype), literal)
-    if type(literal) is str:
-        raise check.refuse_literal(literal, "a number")
+    number = "a bool" if dtype == "bool" else "a number"
+    if isinstance(literal, (str, bytes)) and not isinstance(literal, Name):
+        raise check.refuse_literal(literal, number)
     if isinstance(literal, Name):
         if literal not in names:
             fault = "a name, which only enums and oneofs have" if not names else "no name of its values"
@@ -155,7 +182,7 @@ def _value(check: _Check, what: str, dtype: str, names: dict[str, int], literal:
             raise WhereError(check._condition.at, f"{check.path} is compared with {literal!s}, {fault}{near}")
         return names[literal]
     if (dtype == "bool") != isinstance(literal, bool):
-        raise check.refuse_literal(literal, "a bool" if dtype == "bool" else "a number")
+        raise check.refuse_literal(literal, number)
     return literal
 
 
@@ -174,10 +201,7 @@ def _names(column: ColumnPath) -> dict[str, int]:
 
 def _time(check: _Check, dtype: np.dtype[Any], literal: Literal) -> Any:
     if dtype.kind == "M" and type(literal) is str:
-        try:
-            given = np.datetime64(literal.removesuffix("Z"))
-        except ValueError:
-            given = np.datetime64("NaT")
+        given = _datetime(literal)
         found = given.astype(dtype)
         # numpy wraps around where a time is beyond the dtype; what isn't a time equals nothing.
         if found.astype(given.dtype) == given:
@@ -189,8 +213,28 @@ def _time(check: _Check, dtype: np.dtype[Any], literal: Literal) -> Any:
         and abs(literal) * 10**9 < 2**63  # neither infinite nor NaN either
     ):
         return np.timedelta64(round(float(literal) * 10**9), "ns")
-    what = "a time, as '2024-05-01T12:00:00'" if dtype.kind == "M" else "a duration in seconds"
+    what = (
+        "a time, as '2024-05-01T12:00:00' or '2024-05-01 14:00+02:00'"
+        if dtype.kind == "M"
+        else "a duration in seconds"
+    )
     raise check.refuse_literal(literal, what)
+
+
+def _datetime(text: str) -> np.datetime64:
+    """A time in UTC; NaT where it isn't one."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return np.datetime64("NaT")
+    try:
+        given = np.datetime64(found["time"])
+    except ValueError:
+        return np.datetime64("NaT")
+    if found["hours"] is None:
+        return given
+    minutes = 60 * int(found["hours"]) + int(found["minutes"] or 0)
+    # Of hours alone, a quarter of one would be lost.
+    return given - np.timedelta64(-minutes if found["sign"] == "-" else minutes, "m")
 
 
 def _compared(values: Any, operator_: str, literals: list[Any]) -> Mask:

@@ -3,9 +3,9 @@
     price > 1.5 and stats.clicks != 0 and title startswith "Free"
     state in [ACTIVE, PAUSED] and tags contains "new" and not present(geo.lat)
 
-A path is one of `yaffjit columns`. A literal is a number, text in single or double quotes with Python's plain
-escapes, ``true`` or ``false``, or a bare name: that of an enum's value or of a oneof's field. Nothing else of
-any language is understood, and nothing is evaluated but this.
+A path is one of `yaffjit columns`, without a form. A literal is a number, text in single or double quotes
+with Python's plain escapes, bytes as in Python (``b"\\xff"``), ``true`` or ``false``, or a bare name: that of
+an enum's value or of a oneof's field. Nothing else of any language is understood, and nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ _PRESENT = "present"
 
 _SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[^\W\d]\w*")
-_PATH_REST = re.compile(r"[\w.*:]*")
+_PATH_REST = re.compile(r"[\w.*]*")
+_FORM = re.compile(r":[\w\[\]]*")
 _NUMBER = re.compile(r"[-+]?(?:inf\b|nan\b|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)*'", re.DOTALL)
+_BYTES_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|.)|[^\x00-\x7f]", re.DOTALL)
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'": "'"}
 
@@ -36,7 +38,7 @@ class Name(str):
     __slots__ = ()
 
 
-Literal = int | float | bool | str
+Literal = int | float | bool | str | bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,10 @@ class _Reader:
             elif depth and char in "'\"":
                 self.at = self.quoted().end()
                 continue
+            elif not depth and char == ":":
+                form = _FORM.match(self.text, self.at)
+                assert form is not None
+                self.refuse(f"{form[0]!r} is a form for tables: conditions compare exact values, without one")
             elif not (depth and char != ")") and not _PATH_REST.fullmatch(char):
                 break
             self.at += 1
@@ -170,6 +176,12 @@ class _Reader:
             found = self.quoted()
             start, self.at = self.at, found.end()
             return _ESCAPE.sub(lambda match: self.unescaped(start + match.start(), match[1]), found[0][1:-1])
+        if self.text[self.at : self.at + 2] in ("b'", 'b"'):
+            self.at += 1
+            found = self.quoted()
+            start, self.at = self.at, found.end()
+            inner = _BYTES_ESCAPE.sub(lambda match: self.byte(start + match.start(), match), found[0][1:-1])
+            return inner.encode("latin-1")
         number = _NUMBER.match(self.text, self.at)
         if number is not None:
             self.at = number.end()
@@ -202,6 +214,16 @@ class _Reader:
         if 0 <= number <= 0x10FFFF:
             return chr(number)
         raise WhereError(at + 1, f"'\\{escape}' isn't an escape")
+
+    def byte(self, at: int, found: re.Match[str]) -> str:
+        escape: str | None = found[1]
+        if escape is None:
+            raise WhereError(at + 1, f"{found[0]!r} isn't ASCII: write its bytes, as \\xff")
+        if len(escape) > 1:
+            return chr(int(escape[1:], 16))
+        if escape not in _PLAIN_ESCAPES:
+            raise WhereError(at + 1, f"'\\{escape}' isn't an escape of bytes")
+        return _PLAIN_ESCAPES[escape]
 
     def skip(self) -> int:
         """Pass white space; returns the position."""
