@@ -7,6 +7,7 @@ from yaffjit.jit import numba_rules  # noqa: F401  # isort: skip
 from yaffjit.jit import (  # noqa: F401
     attributes,
     boxing,
+    builder,
     caching,
     floats,
     key_rows,

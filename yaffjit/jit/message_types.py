@@ -95,7 +95,8 @@ class _ViewProtobuf(AbstractTemplate):
         return signature(own(message_type(self.this.mp, "protobuf")), *args, recvr=self.this)
 
 
-_METHODS = {"view_protobuf": _ViewProtobuf, "view_unchecked": _ViewUnchecked}
+# By name; other modules enter theirs.
+methods: dict[str, Any] = {"view_protobuf": _ViewProtobuf, "view_unchecked": _ViewUnchecked}
 _OUTSIDE = (
     "decode", "encode", "full_name", "getter", "message_class", "name", "numba_type", "plan", "presence",
     "records_type", "schema", "transcode", "verify", "view",
@@ -107,7 +108,7 @@ class _Attributes(AttributeTemplate):
     key = MessageTypeType
 
     def generic_resolve(self, typ: MessageTypeType, name: str) -> types.Type | None:
-        method = _METHODS.get(name)
+        method = methods.get(name)
         if method is not None:
             return Method(method, typ)
         if is_probed() or name.startswith("__"):
@@ -116,7 +117,7 @@ class _Attributes(AttributeTemplate):
         if name in _OUTSIDE:
             text = f"{name} of the message type {full_name} isn't available in jitted code: use it outside"
             raise refusal(CompileTypeError, text)
-        near = near_names(name, [*_METHODS, *_OUTSIDE])
+        near = near_names(name, [*methods, *_OUTSIDE])
         raise refusal(CompileAttributeError, f"the message type {full_name} has no {name!r}{near}")
 
 

@@ -143,6 +143,17 @@ def is_asked_by_inference(function: str | None = None) -> bool:
     return False
 
 
+def assigned_type() -> types.Type | None:
+    """The type of what is being assigned to the attribute that is asked for; None if it's read."""
+    for frame in itertools.islice(_frames(), 1, None):
+        if frame.f_globals.get("__name__", "") not in _ON_THE_WAY:
+            return None
+        if frame.f_code.co_name == "resolve_setattr":
+            assigned: types.Type = frame.f_locals["value"]
+            return assigned
+    return None
+
+
 class Method(types.BoundFunction):
     """A method of ours: its template's errors are final."""
 
