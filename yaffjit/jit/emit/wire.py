@@ -45,13 +45,13 @@ from yaffjit.jit.emit.wire_walk import MAX_SIZE, Walker, declare_helpers
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
 # Fields that are tried before the tag is looked up: the next ones of the schema. It costs code for each
-# field, so messages of more fields have none of it.
+# field, so of messages with more fields only those are that are used.
 PREDICTED = 2
 PREDICTED_UP_TO = 32
 # Scans of messages with up to so many fields are opened where they are called: elements of lists.
 INLINED_UP_TO = 8
 # More slots than these are kept in memory while a message is read.
-IN_REGISTERS_UP_TO = int(__import__("os").environ.get("IRU", "16"))
+IN_REGISTERS_UP_TO = 16
 WIDTH_SHIFT = 32  # of a packed run's values, in an error
 
 # What a slot belongs to: a field by its number, or a oneof by its name; and the slot's own name.
@@ -125,7 +125,11 @@ class Pass:
 
     Attributes:
         at: a variable: the tag of the field that is being read.
+        predicts_used: whether of messages with too many fields for all of them to be predicted those are that
+            are used.
     """
+
+    predicts_used = False
 
     def __init__(
         self,
@@ -168,16 +172,18 @@ class Pass:
         b = self.builder
         walker = self._walker(end)
         loop, read, other = (b.append_basic_block(name) for name in ("loop", "read", "other"))
-        predicted = PREDICTED if self._is_predicted(node) else 0
+        has_all = self._is_predicted(node)
         used_oneofs = {f.oneof for f in node.fields if f.oneof and node.is_used(f)}
         used_oneofs |= {owner for owner, _ in node.slots if isinstance(owner, str)}
         blocks: dict[tuple[int, int], ir.Block] = {}
         for f in node.fields:
-            if predicted or node.is_used(f) or f.oneof in used_oneofs:
+            if has_all or node.is_used(f) or f.oneof in used_oneofs:
                 for wire_type in (f.wire_type, BYTES) if f.packable else (f.wire_type,):
                     blocks[f.number, wire_type] = b.append_basic_block(f"field{f.number}")
-        expect = _Expect(self, node, blocks, predicted, end, read, done)
-        if predicted:
+        fields = [f for f in node.fields if (f.number, f.wire_type) in blocks]
+        predicts = has_all or self.predicts_used
+        expect = _Expect(self, fields, blocks, end, read, done)
+        if predicts:
             expect.next(0, None)
         else:
             b.branch(loop)
@@ -187,15 +193,13 @@ class Pass:
         b.store(b.load(self.pos), self.at)
         tag = walker.tag()
         switch = b.switch(tag, other)
-        for place, f in enumerate(node.fields):
+        for place, f in enumerate(fields):
             for wire_type in (f.wire_type, BYTES) if f.packable else (f.wire_type,):
-                block = blocks.get((f.number, wire_type))
-                if block is None:
-                    continue
+                block = blocks[f.number, wire_type]
                 switch.add_case(I64(f.number << 3 | wire_type), block)
                 b.position_at_end(block)
                 self._field(walker, node, f, wire_type, f.oneof in used_oneofs)
-                if predicted:
+                if predicts:
                     again = wire_type if f.repeated and not (f.packable and wire_type == BYTES) else None
                     expect.next(place + 1, again)
                 else:
@@ -207,7 +211,7 @@ class Pass:
         return Walker(self.body, self.pos, end, self.bad)
 
     def _is_predicted(self, node: Node) -> bool:
-        """Whether the next fields of the schema are tried first."""
+        """Whether all fields have code of their own, behind which the next ones are tried first."""
         return len(node.fields) <= PREDICTED_UP_TO
 
     def _other(self, walker: Walker, node: Node, tag: ir.Value, proceed: ir.Block) -> None:
@@ -338,15 +342,13 @@ class _Expect:
     def __init__(
         self,
         outer: Pass,
-        node: Node,
+        fields: list[WireField],
         blocks: dict[tuple[int, int], ir.Block],
-        predicted: int,
         end: ir.Value,
         read: ir.Block,
         done: ir.Block,
     ) -> None:
-        self.outer, self.node, self.blocks = outer, node, blocks
-        self.predicted = predicted
+        self.outer, self.fields, self.blocks = outer, fields, blocks
         self.end, self.read, self.done = end, read, done
 
     def next(self, place: int, again: int | None) -> None:
@@ -361,9 +363,9 @@ class _Expect:
         b.cbranch(b.icmp_unsigned("<", pos, self.end), there, self.done)
         b.position_at_end(there)
         first = body.load(pos, 0, I8)
-        fields = self.node.fields
+        fields = self.fields
         likely = [] if again is None else [(fields[place - 1], again)]
-        likely += [(f, BYTES if f.packable else f.wire_type) for f in fields[place : place + self.predicted]]
+        likely += [(f, BYTES if f.packable else f.wire_type) for f in fields[place : place + PREDICTED]]
         for f, wire_type in likely:
             tag = f.number << 3 | wire_type
             if tag >= 1 << 14:
@@ -396,6 +398,10 @@ def stored_bits(b: ir.IRBuilder, f: WireField, bits: ir.Value) -> ir.Value:
         typ = bits.type
         return b.xor(b.lshr(bits, typ(1)), b.neg(b.and_(bits, typ(1))))
     return bits
+
+
+class _ScanPass(Pass):
+    predicts_used = True
 
 
 _ARGUMENTS = ("pointer", "nbytes")
@@ -462,7 +468,7 @@ class Scan(ir.Function):
         pointer, nbytes = self.args
         bad = b.append_basic_block("bad")
         bad_runs = {width: b.append_basic_block(f"bad_run{width}") for width in (4, 8)}
-        scan = Pass(body, self.node, pointer, nbytes, bad, bad_runs)
+        scan = _ScanPass(body, self.node, pointer, nbytes, bad, bad_runs)
         within = b.append_basic_block()
         b.cbranch(b.icmp_unsigned("<=", nbytes, I64(MAX_SIZE)), within, bad)
         b.position_at_end(within)
