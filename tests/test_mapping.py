@@ -14,7 +14,7 @@ from mapping_results import check_same
 
 import yaffjit as yj
 from yaffjit import pool
-from yaffjit.limits import RESULTS
+from yaffjit.plan.limits import RESULTS
 
 pytestmark = pytest.mark.slow
 

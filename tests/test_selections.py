@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 import yaffjit as yj
 from yaffjit.errors import RowError
+from yaffjit.plan.pages import PAGE_ROWS
 from yaffjit.rows import Records, places
-from yaffjit.rows.chunks import MOST_CHUNKS_OF_A_PAGE, PAGE_ROWS, Chunk, Chunks
+from yaffjit.rows.chunks import MOST_CHUNKS_OF_A_PAGE, Chunk, Chunks
 
 ROWS = 40
 Rows = list[int]  # what records hold, by row number among all; -1 for null

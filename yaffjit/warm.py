@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from yaffjit.arrays import array_address
 from yaffjit.errors import YaffjitError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _frames() -> Warmed:
     from yaffjit.kernels.frames import split
 
     words = np.zeros(2, np.int64)
-    address = words.__array_interface__["data"][0]
+    address = array_address(words)
     split(*(0, 0, address, 0, 0, 0, 0, 0), *(address, address, 0, address))  # of no bytes
     return _made("what splits files of messages", [split], started)
 

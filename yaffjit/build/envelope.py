@@ -10,8 +10,8 @@ from yaffjit.build.payloads import MAX_NBYTES, Payloads
 from yaffjit.build.skim import ONE_MESSAGE
 from yaffjit.build.streams import PathOrFile, Source
 from yaffjit.errors import SchemaError, near_names
+from yaffjit.plan.limits import MAX_DEPTH
 
-MAX_DEPTH = 100  # of groups, as protobuf has it
 MAX_NUMBER = (1 << 29) - 1
 TYPE_GROUP, TYPE_MESSAGE, TYPE_BYTES = 10, 11, 12  # of protobuf's descriptors
 

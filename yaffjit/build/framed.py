@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.build.frames import Fault, Framing, Short, VarintFraming, byte_count
 from yaffjit.build.payloads import Batch, Payloads
 from yaffjit.build.skim import (
@@ -110,8 +110,8 @@ class _Block:
         """As many records as there are until one needs a step of its own."""
         result = np.empty(2, np.int64)
         self.rows = split(
-            *(framing, tag, _address(self._array), self.at, end, self._out, self.rows, rows),
-            *(_address(self._offsets), _address(self._positions), self.base, _address(result)),
+            *(framing, tag, array_address(self._array), self.at, end, self._out, self.rows, rows),
+            *(array_address(self._offsets), array_address(self._positions), self.base, array_address(result)),
         )
         self.at, self._out = map(int, result)
 
@@ -290,8 +290,3 @@ class _Reading:
 
     def _named(self, number: int, position: int) -> str:
         return f"{self._stream.name}: {self._where(number, position)}"
-
-
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from yaffjit.build.frames import Data, Fault, Framing, PrefixFraming, Short, framings, varint
+from yaffjit.plan.limits import MAX_DEPTH
 
-MAX_DEPTH = 100  # of groups
 HEAD_NBYTES = 1 << 16  # of a file, that are tried
 ONE_MESSAGE = "read_field"  # reads a file that is one
 MANY = 2  # messages that another framing must find in a file that could be of either

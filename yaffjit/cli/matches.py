@@ -227,14 +227,14 @@ def _datetime(text: str) -> np.datetime64:
     if found is None:
         return np.datetime64("NaT")
     try:
-        given = np.datetime64(found["time"])
+        given: np.datetime64 = np.datetime64(found["time"])
     except ValueError:
         return np.datetime64("NaT")
     if found["hours"] is None:
         return given
     minutes = 60 * int(found["hours"]) + int(found["minutes"] or 0)
-    # Of hours alone, a quarter of one would be lost.
-    return given - np.timedelta64(-minutes if found["sign"] == "-" else minutes, "m")
+    shifted: np.datetime64 = given - np.timedelta64(-minutes if found["sign"] == "-" else minutes, "m")
+    return shifted
 
 
 def _compared(values: Any, operator_: str, literals: list[Any]) -> Mask:

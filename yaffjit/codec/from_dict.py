@@ -10,9 +10,10 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from yaffjit.codec.writer import MAX_DEPTH, Refused
+from yaffjit.codec.writer import Refused
 from yaffjit.errors import EncodeError, near_names
 from yaffjit.plan import Plan
+from yaffjit.plan.limits import INT64_MAX, INT64_MIN, MAX_DEPTH, UINT64_MAX
 from yaffjit.plan.model import MessagePlan
 from yaffjit.schema.model import FieldDef, SchemaDef
 
@@ -25,11 +26,11 @@ INT_RANGE = {
     "sfixed32": (-(2**31), 2**31 - 1),
     "uint32": (0, 2**32 - 1),
     "fixed32": (0, 2**32 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-    "sint64": (-(2**63), 2**63 - 1),
-    "sfixed64": (-(2**63), 2**63 - 1),
-    "uint64": (0, 2**64 - 1),
-    "fixed64": (0, 2**64 - 1),
+    "int64": (INT64_MIN, INT64_MAX),
+    "sint64": (INT64_MIN, INT64_MAX),
+    "sfixed64": (INT64_MIN, INT64_MAX),
+    "uint64": (0, UINT64_MAX),
+    "fixed64": (0, UINT64_MAX),
 }
 NOUN = {"float": "a number", "double": "a number", "bool": "a bool", "string": "a string", "bytes": "bytes"}
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.codec.verify_protobuf_plain import Uncarried
 from yaffjit.errors import DecodeError, EncodeError, VerifyError, YaffjitError
 from yaffjit.plan.model import MAX_OFFSET, MessagePlan
@@ -177,26 +178,26 @@ class _Space:
         def told(place: int) -> int:
             return int(request[place // 8])
 
-        tell(state.TABLE, _address(job.table))
+        tell(state.TABLE, array_address(job.table))
         tell(state.MODE, job.mode)
-        tell(state.DATA, _address(job.data))
+        tell(state.DATA, array_address(job.data))
         tell(state.DATA_NBYTES, len(job.data))
-        tell(state.OFFSETS, _address(job.offsets))
-        tell(state.OUT_OFFSETS, _address(offsets) - 8 * first)
+        tell(state.OFFSETS, array_address(job.offsets))
+        tell(state.OUT_OFFSETS, array_address(offsets) - 8 * first)
         tell(state.SEED, _SEED)
         tell(state.MOST, MAX_OFFSET)
-        tell(state.COUNTS, _address(self.counts))
+        tell(state.COUNTS, array_address(self.counts))
         tell(state.COUNTS_COUNT, COUNTS)
         tell(state.GENERATION, self.generation)
         row = first
         while True:
-            tell(state.OUT, _address(out))
+            tell(state.OUT, array_address(out))
             tell(state.OUT_NBYTES, len(out))
-            tell(state.WORK, _address(self.work))
+            tell(state.WORK, array_address(self.work))
             tell(state.WORK_NBYTES, len(self.work))
-            tell(state.SHARED, _address(self.shared))
+            tell(state.SHARED, array_address(self.shared))
             tell(state.SHARED_COUNT, len(self.shared) // 3)
-            row = kernel(_address(request), row, last)
+            row = kernel(array_address(request), row, last)
             status = told(state.STATUS)
             if status == state.DONE:
                 break
@@ -233,8 +234,3 @@ def _grown(out: Bytes, used: int, missing: int) -> Bytes:
     grown = np.empty(2 * len(out) + missing, np.uint8)
     grown[:used] = out[:used]
     return grown
-
-
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -17,9 +17,10 @@ from yaffjit.codec.from_dict import Filler
 from yaffjit.codec.verify_protobuf import verify_protobuf
 from yaffjit.codec.verify_protobuf_plain import BYTES, END, FIXED32, FIXED64, GROUP, VARINT
 from yaffjit.codec.wire import varint
-from yaffjit.codec.writer import MAX_DEPTH, Refused
+from yaffjit.codec.writer import Refused
 from yaffjit.errors import EncodeError, near_names
 from yaffjit.plan import Plan
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.schema.model import FieldDef
 
 _WIRE_TYPES = {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.codec.verify_plain import LONG_TEXT, TEXT_BYTES_PER_BYTE, verify_plain
 from yaffjit.errors import VerifyError, YaffjitError
 from yaffjit.forks import renew_in_forks
@@ -102,11 +103,11 @@ def verify_many(
     shown = _byte_view(data)
     array = _offsets(offsets)
     held = np.frombuffer(shown, np.uint8)
-    address = _address(held) if len(shown) else _address(array)  # never 0, which stands for scattered ones
+    address = array_address(held if len(shown) else array)  # never 0, which stands for scattered ones
     return _verify_rows(
         _Rows(mp, utf8, first_row, len(array) - 1),
         min(len(shown), max(0, int(array[-1]) - int(array[0]))),
-        (address, len(shown), _address(array)),
+        (address, len(shown), array_address(array)),
         lambda row: _slice(mp, shown, int(array[row]), int(array[row + 1])),
         progress,
     )
@@ -139,7 +140,7 @@ def verify_places(
     return _verify_rows(
         _Rows(mp, utf8, first_row, len(places)),
         int(places[:, 1].sum()),
-        (0, 0, _address(places)),
+        (0, 0, array_address(places)),
         lambda row: _bytes_at(*map(int, places[row])),
         progress,
     )
@@ -203,10 +204,10 @@ class _Request:
         table = table_of(mp)
         memo = np.zeros(memo_words, np.int64)
         # In the order of kernels.verify_text: TABLE, UTF8, MEMO, MEMO_MASK.
-        memo_address = _address(memo) if memo_words else 0
-        words = np.array([_address(table), int(utf8), memo_address, memo_words - 1], np.int64)
+        memo_address = array_address(memo) if memo_words else 0
+        words = np.array([array_address(table), int(utf8), memo_address, memo_words - 1], np.int64)
         self._alive = table, memo, words
-        self.address = _address(words)
+        self.address = array_address(words)
 
 
 class _Loaded:
@@ -278,8 +279,8 @@ def _found(kernel: Kernel, data: bytes | memoryview, request: _Request) -> int:
     if isinstance(data, bytes):
         return int(kernel.check_one(data, request.address))
     held = np.frombuffer(data, np.uint8)
-    place = np.array([_address(held), len(data)], np.int64)
-    done, ascending = kernel.check_rows(request.address, 0, 0, _address(place), 0, 1)
+    place = np.array([array_address(held), len(data)], np.int64)
+    done, ascending = kernel.check_rows(request.address, 0, 0, array_address(place), 0, 1)
     return MALFORMED if not done else ASCENDING if ascending else WELL_FORMED
 
 
@@ -363,8 +364,3 @@ def _offsets(offsets: Any) -> NDArray[np.int64]:
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
         raise ValueError(f"offsets are integers in one dimension, not {array.dtype} of shape {array.shape}")
     return np.ascontiguousarray(array, np.int64)
-
-
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

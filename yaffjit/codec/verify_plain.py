@@ -36,9 +36,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from yaffjit.errors import VerifyError
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.plan.model import MAX_OFFSET, SCALAR_CODE, FieldPlan, MessagePlan
 
-MAX_DEPTH = 100
 STEPS_PER_BYTE = 8
 # Texts of this many bytes are looked up before they are read; all of them together may have
 # TEXT_BYTES_PER_BYTE times as many bytes as the buffer, which only texts that overlap can exceed.

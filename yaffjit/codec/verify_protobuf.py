@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.codec.stretches import misplaced
 from yaffjit.codec.verify_protobuf_plain import check_plain
 from yaffjit.codec.work import Work
@@ -100,7 +101,7 @@ def _accepted(kernel: ScanKernel, table: WireTable, data: NDArray[Any], offsets:
     """How many rows are accepted before the first one that isn't."""
     count = len(offsets) - 1
     step = max(1, count * _CALL_NBYTES // (len(data) + 1))
-    words, held, places = (array.__array_interface__["data"][0] for array in (table.words, data, offsets))
+    words, held, places = (array_address(array) for array in (table.words, data, offsets))
     for row in range(0, count, step):
         last = min(row + step, count)
         done: int = kernel.scan_rows(words, held, len(data), places, row, last)

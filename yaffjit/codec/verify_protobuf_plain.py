@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 from yaffjit.errors import VerifyError
 from yaffjit.plan import Plan
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.plan.model import MessagePlan
 from yaffjit.plan.wire_tables import parser_habits, wire_fields
 from yaffjit.schema.model import KINDS
 
-MAX_DEPTH = 100
 MAX_SIZE = 2**31 - 1
 MAX_TAG = 2**32 - 1
 

@@ -12,9 +12,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.plan.model import MAX_OFFSET
 
-MAX_DEPTH = 100  # of messages within the root message, map pairs counted: what protobuf's parser takes
 PARTS_SHOWN = 20  # of a path in an error
 
 pack_u32 = struct.Struct("<I").pack

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yaffjit.arrays import array_address
 from yaffjit.columns.faults import broken, fault
 from yaffjit.columns.repeated_keys import drop_repeated_keys
 from yaffjit.columns.results import Array
@@ -194,7 +195,7 @@ def _memory() -> int:
 
 def _table(arrays: list[Array]) -> Array:
     """The addresses of arrays."""
-    return np.array([array.__array_interface__["data"][0] for array in arrays], np.int64)
+    return np.array([array_address(array) for array in arrays], np.int64)
 
 
 def _run(

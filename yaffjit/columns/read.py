@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yaffjit.arrays import array_address
 from yaffjit.columns.categories import categories
 from yaffjit.columns.faults import fault
 from yaffjit.columns.gather import gathered
@@ -128,9 +129,7 @@ def _check_out(path: str, array: Any, rows: int, found: Found) -> None:
 
 def _check_overlap(given: Mapping[str, Array]) -> None:
     """Each array has its bytes for itself: what one path stores there, another would overwrite."""
-    placed = sorted(
-        (array.__array_interface__["data"][0], array.nbytes, path) for path, array in given.items()
-    )
+    placed = sorted((array_address(array), array.nbytes, path) for path, array in given.items())
     for (start, nbytes, path), (following, _, other) in itertools.pairwise(placed):
         if start + nbytes > following:
             first, second = (name for name in given if name in (path, other))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.errors import IndexFileError
 from yaffjit.index.atomic import replaced_file
 from yaffjit.index.key_field import KeyField, texts_nbytes
@@ -67,7 +68,7 @@ def made_table(
     checksum = part.headers_checksum()
     words = BUCKET_WORDS * buckets_for(part.rows)
     memory = np.empty(8 * words + 64, np.uint8)
-    start = -memory.ctypes.data % 64
+    start = -array_address(memory) % 64
     slots = memory[start : start + 8 * words].view(np.int64)
     first_seed = int(checksum, 16) % 2**63
     row = None
@@ -101,7 +102,9 @@ class _Filling:
         self._texts = np.empty(0, np.uint8)
         self.keys = 0
         # As a part of a set has them.
-        self._words = np.array([slots.ctypes.data, len(slots) // BUCKET_WORDS, seed, 0, rows, 0, 0], np.int64)
+        self._words = np.array(
+            [array_address(slots), len(slots) // BUCKET_WORDS, seed, 0, rows, 0, 0], np.int64
+        )
 
     @property
     def texts(self) -> NDArray[np.uint8]:
@@ -121,7 +124,7 @@ class _Filling:
             values, present = self._field.read(records[begin : begin + _STRETCH])
             if self._field.is_text:
                 self._make_room(values[present])
-            ended, row, again = insert(self._words.ctypes.data, values, present, begin, self._spec.rule)
+            ended, row, again = insert(array_address(self._words), values, present, begin, self._spec.rule)
             if ended == REPEATED:
                 key = self._field.text_of(records, again)
                 raise _repeated(self._field, key, first_row + row, first_row + again)
@@ -137,7 +140,7 @@ class _Filling:
             grown = np.empty(max(needed, len(self._texts) * 3 // 2), np.uint8)
             grown[: self._words[-1]] = self.texts
             self._texts = grown
-        self._words[-2] = self._texts.ctypes.data
+        self._words[-2] = array_address(self._texts)
 
 
 def _check_new(path: str, records: Records, field: KeyField, first_row: int, earlier: Keys) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.errors import SchemaError
 from yaffjit.index.key_table import KINDS, TEXT_KINDS
 from yaffjit.plan import MessagePlan
@@ -105,7 +106,7 @@ class KeyField:
         is_text[heads] = False
         self._copied[heads] = lengths.view(np.uint8)
         self._copied[is_text] = column.data
-        addresses: NDArray[np.int64] = starts + self._copied.ctypes.data
+        addresses: NDArray[np.int64] = starts + array_address(self._copied)
         return addresses
 
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from yaffjit.columns.results import DictionaryColumn, TextColumn
 from yaffjit.index.key_table import TEXT_KINDS, UNSIGNED_KINDS
-
-_INT64_MAX = 2**63 - 1
+from yaffjit.plan.limits import INT64_MAX, INT64_MIN, UINT64_MAX
 
 
 class Integers(NamedTuple):
@@ -113,7 +112,7 @@ def _items(keys: Any, path: str) -> list[Any]:
 
 def _integers_of(items: list[Any], kind: str, path: str) -> Integers:
     values = [_item(item, False, path) for item in items]
-    low, high = (0, 2**64 - 1) if kind in UNSIGNED_KINDS else (-(2**63), _INT64_MAX)
+    low, high = (0, UINT64_MAX) if kind in UNSIGNED_KINDS else (INT64_MIN, INT64_MAX)
     impossible = np.array([not low <= value <= high for value in values], np.bool_)
     kept = [value if low <= value <= high else 0 for value in values]
     bits = np.array(kept, np.uint64 if kind in UNSIGNED_KINDS else np.int64).view(np.int64)
@@ -128,7 +127,7 @@ def _of_numbers(array: NDArray[Any], kind: str, path: str) -> Integers:
     if array.dtype.kind == "i" and unsigned:
         impossible = array < 0
     elif array.dtype.kind == "u" and array.dtype.itemsize == 8 and not unsigned:
-        impossible = array > _INT64_MAX
+        impossible = array > INT64_MAX
     wide = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
     bits = np.ascontiguousarray(wide).view(np.int64)
     return Integers(bits, impossible if impossible is not None and impossible.any() else None)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.errors import IndexFileError
 from yaffjit.index.key_field import KeyField, texts_at
 from yaffjit.index.key_queries import Integers, Texts, key_arrays, shown_key
@@ -68,7 +69,7 @@ class Keys:
 
     @property
     def address(self) -> int:
-        return int(self._set.ctypes.data)
+        return array_address(self._set)
 
     def find(self, keys: Integers | Texts, threads: int | None = None) -> NDArray[np.int64]:
         """Rows of keys as `key_arrays` makes them, -1 where none has it.
@@ -210,8 +211,8 @@ def part_words(table: KeyTable, part: Part, first_row: int) -> list[int]:
     head = table.head
     slots = table.slots
     return [
-        *(int(slots.ctypes.data), len(slots) // BUCKET_WORDS, head.seed),
-        *(first_row, part.rows, int(table.texts.ctypes.data), len(table.texts)),
+        *(array_address(slots), len(slots) // BUCKET_WORDS, head.seed),
+        *(first_row, part.rows, array_address(table.texts), len(table.texts)),
     ]
 
 

@@ -29,7 +29,7 @@ from yaffjit.jit.lengths import has_length
 from yaffjit.jit.refusals import refused_call, shown
 from yaffjit.jit.truth import has_truth
 from yaffjit.jit.types import RecordsIteratorType, RecordsType
-from yaffjit.kernels.places import CHUNK_NBYTES, END_AT, OFFSETS_AT, PAGE_SHIFT, PAGES_AT
+from yaffjit.plan.pages import CHUNK_NBYTES, END_AT, OFFSETS_AT, PAGE_SHIFT, PAGES_AT
 
 CACHE_LINE = 64
 # The header and slots of a root message; what follows comes by the processor's own choice.

@@ -17,7 +17,7 @@ from yaffjit.jit.keys import KeyedType
 from yaffjit.jit.refusals import shown
 from yaffjit.jit.text.type import BytesType, TextType
 from yaffjit.jit.types import BorrowedType, OneofType
-from yaffjit.limits import RESULTS
+from yaffjit.plan.limits import RESULTS
 
 # How a member of the result is stored: as a number; as the number of a oneof's member; as jitted code holds
 # text, until it's made into an object; element by element.

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from yaffjit.kernels.cached import cached
 from yaffjit.kernels.memory import load_i64
-
-PAGE_SHIFT = 16
-# Where pages begin in their table, bytes of a chunk, and where its words are: `yaffjit.rows.chunks`.
-PAGES_AT = 16
-CHUNK_NBYTES = 24
-OFFSETS_AT = 8
-END_AT = 16
+from yaffjit.plan.pages import CHUNK_NBYTES, END_AT, OFFSETS_AT, PAGE_SHIFT, PAGES_AT
 
 
 def _find_rows(table, rows, places):  # type: ignore[no-untyped-def]

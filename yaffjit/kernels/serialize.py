@@ -25,12 +25,13 @@ from yaffjit.kernels.memory import (
     store_u8,
     store_u32,
 )
-from yaffjit.kernels.wire import MAX_DEPTH, is_member
+from yaffjit.kernels.wire import is_member
 from yaffjit.kernels.write import compare
 from yaffjit.kernels.write import copy as copy_bytes
 from yaffjit.plan import serialize_tables as tables
 from yaffjit.plan import tables as yaff
 from yaffjit.plan import wire_tables
+from yaffjit.plan.limits import MAX_DEPTH
 
 _LAYOUT = 8 * tables.LAYOUT
 _FIELDS = 8 * tables.FIELDS

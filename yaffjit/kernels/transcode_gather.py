@@ -23,11 +23,11 @@ from yaffjit.kernels.transcode_fields import (
     scalar_array,
     text_array,
 )
-from yaffjit.kernels.wire import MAX_DEPTH
 from yaffjit.kernels.write import copy as copy_bytes
 from yaffjit.kernels.write import zero
 from yaffjit.plan import tables as yaff
 from yaffjit.plan import wire_tables as tables
+from yaffjit.plan.limits import MAX_DEPTH
 
 _LAYOUT = 8 * tables.LAYOUT
 _LIMIT = 8 * tables.LIMIT

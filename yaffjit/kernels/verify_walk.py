@@ -10,10 +10,10 @@ from yaffjit.kernels.verify_maps import ascends
 from yaffjit.kernels.verify_message import FIELD_BYTES, enter, refers, slot_offset, sparse_offset
 from yaffjit.kernels.verify_text import TABLE, TEXT_BYTES_PER_BYTE, UTF8, check_text
 from yaffjit.plan import tables
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.plan.model import MAX_OFFSET
 
 # The limits of codec.verify_plain; a test holds the two equal.
-MAX_DEPTH = 100
 STEPS_PER_BYTE = 8
 
 # What a check finds: all but MALFORMED accept the buffer.

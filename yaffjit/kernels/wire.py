@@ -9,8 +9,8 @@ from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, stack_words, store_i64
 from yaffjit.kernels.verify_text import is_utf8
 from yaffjit.plan import wire_tables as tables
+from yaffjit.plan.limits import MAX_DEPTH
 
-MAX_DEPTH = 100  # of messages and groups within the root
 MAX_SIZE = 2**31 - 1
 
 _ENUM_NUMBERS = 8

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from yaffjit.kernels.cached import cached, inner
 from yaffjit.kernels.memory import load_i64, load_u8, stack_words, store_i64
+from yaffjit.plan.limits import MAX_DEPTH
 
 (
     LONG_MESSAGE,
@@ -27,7 +28,6 @@ from yaffjit.kernels.memory import load_i64, load_u8, stack_words, store_i64
 
 _MAX_SIZE = 2**31 - 1
 _MAX_TAG = 2**32 - 1
-_MAX_DEPTH = 100
 _MASK32 = 0xFFFFFFFF
 _TAG_NBYTES = 5
 _VARINT_NBYTES = 10
@@ -89,8 +89,8 @@ def _group(pos, end, number, at):  # type: ignore[no-untyped-def]
     depth = 1
     while True:
         last = 8 * (depth - 1)
-        if depth > _MAX_DEPTH:
-            return depth, _MAX_DEPTH, load_i64(places + last), 1 + DEEP
+        if depth > MAX_DEPTH:
+            return depth, MAX_DEPTH, load_i64(places + last), 1 + DEEP
         at = pos
         if at >= end:
             return load_i64(numbers + last), 0, load_i64(places + last), 1 + OPEN_GROUP

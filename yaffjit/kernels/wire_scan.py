@@ -19,7 +19,6 @@ from __future__ import annotations
 from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, load_u32, stack_words, store_i64
 from yaffjit.kernels.wire import (
-    MAX_DEPTH,
     count_varints,
     is_member,
     is_text,
@@ -31,6 +30,7 @@ from yaffjit.kernels.wire import (
     skip_group,
 )
 from yaffjit.plan import wire_tables as tables
+from yaffjit.plan.limits import MAX_DEPTH
 
 RECORD = 0
 VALUE = 8

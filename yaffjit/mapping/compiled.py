@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yaffjit.arrays import array_address
 from yaffjit.jit import mapping as jit
 from yaffjit.jit.results import Leaf, Result
 from yaffjit.mapping.arrays import Array, Column, Mask
@@ -64,19 +65,19 @@ class _Stretch:
         self._begin = begin
         self._texts: dict[int, Array] = {}
         self.table = np.zeros(jit.LEAVES + jit.WORDS * len(outputs), np.int64)
-        self.table[jit.STOP] = address(stop)
+        self.table[jit.STOP] = array_address(stop)
         self.table[jit.ROW] = UNKNOWN
-        self.table[jit.VALID] = 0 if valid is None else address(valid)
+        self.table[jit.VALID] = 0 if valid is None else array_address(valid)
         for place, output in enumerate(outputs):
             words = self.words(place)
             if output.leaf.form == "text":
                 nbytes = jit.text_nbytes(output.leaf)
                 text = self._texts[place] = np.empty((end - begin, nbytes), np.uint8)
-                words[jit.DATA] = address(text) - begin * nbytes
+                words[jit.DATA] = array_address(text) - begin * nbytes
             if output.missing is not None:
-                words[jit.MISSING] = address(output.missing)
+                words[jit.MISSING] = array_address(output.missing)
             self.set_values(place)
-        self.address = address(self.table)
+        self.address = array_address(self.table)
 
     def words(self, place: int) -> Array:
         start = jit.LEAVES + jit.WORDS * place
@@ -86,7 +87,7 @@ class _Stretch:
         output = self._outputs[place]
         words = self.words(place)
         if output.leaf.form != "text":
-            words[jit.DATA] = 0 if output.values is None else address(output.values)
+            words[jit.DATA] = 0 if output.values is None else array_address(output.values)
         words[jit.LENGTH] = output.length
 
     def make_objects(self, end: int) -> tuple[int, Exception] | None:
@@ -96,17 +97,14 @@ class _Stretch:
         for place, text in self._texts.items():
             output = self._outputs[place]
             assert output.values is not None
-            missing = 0 if output.missing is None else address(output.missing) + begin
-            objects = address(output.values) + begin * output.values.itemsize
-            row = begin + jit.text_maker(output.leaf.stored)(address(text), missing, objects, end - begin)
+            missing = 0 if output.missing is None else array_address(output.missing) + begin
+            objects = array_address(output.values) + begin * output.values.itemsize
+            row = begin + jit.text_maker(output.leaf.stored)(
+                array_address(text), missing, objects, end - begin
+            )
             if row < end and (fault is None or row < fault[0]):
                 fault = row, output.values[row]
         return fault
-
-
-def address(array: Array) -> int:
-    found: int = array.__array_interface__["data"][0]
-    return found
 
 
 def map_compiled(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from yaffjit.limits import INT64_MAX, INT64_MIN, RESULTS, UINT64_MAX
 from yaffjit.mapping.arrays import Array, Column, Mask
 from yaffjit.mapping.rows import raise_in_row
+from yaffjit.plan.limits import INT64_MAX, INT64_MIN, RESULTS, UINT64_MAX
 
 if TYPE_CHECKING:
     from yaffjit.rows import Records

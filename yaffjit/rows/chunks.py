@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from yaffjit.arrays import array_address
+from yaffjit.plan.limits import INT64_MAX
+from yaffjit.plan.pages import CHUNK_WORDS, PAGE_ROWS
 from yaffjit.rows.memory import Again, Int64Array, Memory
 from yaffjit.view.buffers import Data, borrow, is_immutable
 
@@ -24,13 +27,9 @@ if TYPE_CHECKING:
     from yaffjit.plan import Plan
     from yaffjit.view.owner import Owner
 
-PAGE_ROWS = 1 << 16
 CHUNK_ROWS = PAGE_ROWS  # of each chunk but the last in our own files; any other number works
-CHUNK_WORDS = 3
 # A search passes over so many chunks at most; where there are more, rows are scattered.
 MOST_CHUNKS_OF_A_PAGE = 16
-# No row is beyond the last chunk.
-_NO_END = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +197,7 @@ class Chunks:
             with making:
                 if self._tables is None:
                     self._tables = self._new_tables()
-        return self._tables[0].ctypes.data
+        return array_address(self._tables[0])
 
     def _new_tables(self) -> tuple[Int64Array, Int64Array]:
         """Of pages and of chunks. The offsets themselves aren't read: a file's may not be loaded yet."""
@@ -208,11 +207,11 @@ class Chunks:
         table = np.empty((len(self.chunks), CHUNK_WORDS), np.int64)
         first = 0
         for number, (chunk, end) in enumerate(zip(self.chunks, self._ends, strict=True)):
-            offsets_at = chunk.offsets.__array_interface__["data"][0]
+            offsets_at = array_address(chunk.offsets)
             table[number] = addresses[id(chunk.data)] + chunk.base, offsets_at - 8 * first, end
             first = end
-        table[-1:, 2] = _NO_END
-        address = table.__array_interface__["data"][0]
+        table[-1:, 2] = INT64_MAX  # no row is beyond the last chunk
+        address = array_address(table)
         pages = address + 8 * CHUNK_WORDS * np.array(self._of_pages(), np.int64)
         only = table[0, :2] if len(table) == 1 else np.zeros(2, np.int64)
         # Before the table's own words.
@@ -326,7 +325,7 @@ def checked_offsets(offsets: Any, nbytes: int, given: bool = True, first_row: in
     Errors count rows from ``first_row``.
     """
     array = _integers(offsets)
-    if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
+    if array.dtype == np.uint64 and int(array.max()) > INT64_MAX:
         raise ValueError(f"offset {array.max()} is past the end of the data, which has {nbytes} bytes")
     fits = array.dtype == np.int64 and array.flags.c_contiguous and array.flags.aligned
     # What is checked is our copy: the caller's array may be written to meanwhile.

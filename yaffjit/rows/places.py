@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from yaffjit.arrays import array_address
 from yaffjit.rows.chunks import Chunks, RowFile
 from yaffjit.rows.memory import Int64Array, Memory
 
@@ -46,7 +47,7 @@ class Places:
         self.files = tuple(files)
         self.rows = len(table)
         self.nulls = self.rows - int(np.count_nonzero(table[:, 0]))
-        self.table_address: int = table.__array_interface__["data"][0]
+        self.table_address: int = array_address(table)
         self._addresses = table.data
 
     @classmethod

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from yaffjit.errors import RowError
 from yaffjit.plan.model import MessagePlan
-from yaffjit.rows.chunks import PAGE_ROWS, Chunks
+from yaffjit.plan.pages import PAGE_ROWS
+from yaffjit.rows.chunks import Chunks
 from yaffjit.rows.joined import joined, settled
 from yaffjit.rows.payloads import stored
 from yaffjit.rows.places import Places

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from yaffjit.plan.pages import PAGE_ROWS
 from yaffjit.progress import progress_bar
-from yaffjit.rows.chunks import PAGE_ROWS, Chunks
+from yaffjit.rows.chunks import Chunks
 from yaffjit.rows.memory import Int64Array
 from yaffjit.rows.places import Places
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
 from yaffjit.errors import YaffjitError
 from yaffjit.forks import renew_in_forks
 from yaffjit.universal.codes import ORDERS, STRINGS
@@ -63,9 +64,9 @@ class Codec:
         self.kernels = universal_write.compile_write(), universal_read.compile_read()
         make = objects.make_builtin
         self.write: Callable[[Any, int, Callable[[Any], Any]], bytes] = make(
-            "write", self.kernels[0], _address(writing)
+            "write", self.kernels[0], array_address(writing)
         )
-        self.read: Callable[[Any, int, int, int], Any] = make("read", self.kernels[1], _address(reading))
+        self.read: Callable[[Any, int, int, int], Any] = make("read", self.kernels[1], array_address(reading))
 
 
 class Looker:
@@ -89,7 +90,7 @@ class Looker:
             state[:8] = [*map(id, known), objects.layout(), objects.ASCII_HEAD]
             state[universal_look.OPERATION] = operation
             _states.append(state)
-            return objects.make_builtin(name, self.kernel, _address(state))
+            return objects.make_builtin(name, self.kernel, array_address(state))
 
         self.find = make("find", universal_look.FIND)
         self.next_item = make("next_item", universal_look.NEXT)
@@ -190,8 +191,3 @@ class Loaded:
 
 
 loaded = Loaded()
-
-
-def _address(array: NDArray[np.int64]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.arrays import array_address
+from yaffjit.plan.limits import INT64_MAX
 from yaffjit.universal.codes import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, TRUE
 
 # What `lower` gives: a substitute; one number of a code; an array of numbers of one code.
 SUBSTITUTE, NUMBER, NUMBERS = 0, 1, 2
 Lowered = tuple[int, Any, int, int, int]
 
-_MAX_INT64 = 2**63 - 1
 # By the kind and width of a dtype: the one that numbers are written from, and its code. An unsigned integer
 # takes the next wider signed one.
 _FORMS = {
@@ -75,16 +76,16 @@ def _of_array(array: NDArray[Any]) -> Lowered:
     if array.ndim > 1:
         return SUBSTITUTE, list(array), 0, 0, 0
     dtype, code = form
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and array.max() > _MAX_INT64:
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and array.max() > INT64_MAX:
         return SUBSTITUTE, array.tolist(), 0, 0, 0  # which finds the first that doesn't fit
     numbers = np.ascontiguousarray(array, dtype)
-    return NUMBERS, numbers, numbers.__array_interface__["data"][0], code, len(numbers)
+    return NUMBERS, numbers, array_address(numbers), code, len(numbers)
 
 
 def _of_scalar(value: Any, dtype: str, code: int) -> Lowered:
     if code == TRUE:
         return SUBSTITUTE, bool(value), 0, 0, 0
-    if value.dtype.kind == "u" and value > _MAX_INT64:
+    if value.dtype.kind == "u" and value > INT64_MAX:
         return SUBSTITUTE, int(value), 0, 0, 0
     bits = int(np.float32(value).view(np.int32)) if code == FLOAT32 else int(value)
     return NUMBER, None, 0, code, bits

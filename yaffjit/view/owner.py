@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from yaffjit.arrays import array_address
 from yaffjit.forks import renew_in_forks
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Owner:
         self.plan = plan
         self.ascending = ascending
         self._export: Any = np.frombuffer(data, np.uint8)
-        self.address: int = self._export.__array_interface__["data"][0]
+        self.address: int = array_address(self._export)
         self.nbytes: int = self._export.nbytes
 
     def place(self, address: int) -> Place:
@@ -173,8 +174,7 @@ def spans_of(buffers: Sequence[Data]) -> npt.NDArray[np.int64]:
 
 def address_of(data: Data) -> int:
     """The address of a buffer's first byte."""
-    address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
-    return address
+    return array_address(np.frombuffer(data, np.uint8))
 
 
 def _disjoint(buffers: Sequence[Data], spans: npt.NDArray[np.int64]) -> tuple[memoryview, Sequence[Data]]:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from yaffjit.codec.verify_protobuf_met import fault_of_bytes
-from yaffjit.codec.verify_protobuf_plain import BYTES, END, FIXED32, FIXED64, GROUP, MAX_DEPTH, VARINT
+from yaffjit.codec.verify_protobuf_plain import BYTES, END, FIXED32, FIXED64, GROUP, VARINT
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.view.wire_scan import Malformed, end_of_value, end_of_varint, read_size, read_tag, varint_at
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from yaffjit.codec.verify_protobuf_met import Place, fault_met, placed
-from yaffjit.codec.verify_protobuf_plain import MAX_DEPTH
 from yaffjit.errors import VerifyError, YaffjitError
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.view.assemble import assemble
 from yaffjit.view.base import Access, Getter, Missing, Test, View
 from yaffjit.view.buffers import take

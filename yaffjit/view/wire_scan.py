@@ -23,12 +23,12 @@ from yaffjit.codec.verify_protobuf_plain import (
     FIXED32,
     FIXED64,
     GROUP,
-    MAX_DEPTH,
     MAX_SIZE,
     MAX_TAG,
     VARINT,
 )
 from yaffjit.errors import SchemaError
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.plan.wire_tables import parser_habits, wire_fields
 from yaffjit.schema.model import KINDS
 

@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from yaffjit.jit.emit.outline import I64, NULL, POINTER, Body, call_outlined
-from yaffjit.kernels.places import CHUNK_NBYTES, OFFSETS_AT
+from yaffjit.plan.pages import CHUNK_NBYTES, OFFSETS_AT
 
 PLACE_SHIFT = 4  # of the table of scattered records: address, bytes
 _PLACE = ir.LiteralStructType([POINTER, I64])

@@ -12,8 +12,8 @@ from numba.core import cgutils
 
 from yaffjit.jit.emit.outline import I8, I64, NULL, POINTER, Body, outlined
 from yaffjit.jit.emit.wire_fields import BYTES, END, FIXED32, FIXED64, GROUP, VARINT
+from yaffjit.plan.limits import MAX_DEPTH
 
-MAX_DEPTH = 100  # of groups within each other
 MAX_SIZE = 2**31 - 1
 # A value and the position behind it; null for what is cut off or too long.
 _READ = ir.LiteralStructType([I64, POINTER])

@@ -16,8 +16,9 @@ from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import Signature, signature
 
 from yaffjit.jit.keys import KeyedType
+from yaffjit.plan.limits import INT64_MAX
 
-from .type import INT64_MAX, UInt64ExactType, implementation, operand, raise_if, typed, uint64_exact
+from .type import UInt64ExactType, implementation, operand, raise_if, typed, uint64_exact
 
 _INDEX_TEXT = "cannot fit 'int' into an index-sized integer"  # Python's own
 

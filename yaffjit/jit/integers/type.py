@@ -17,7 +17,6 @@ from yaffjit.errors import CompileTypeError
 from yaffjit.jit.keys import PlainType
 from yaffjit.jit.refusals import is_asked_by_inference, refusal
 
-INT64_MAX = 2**63 - 1
 INTEGERS = (
     types.Integer,
     types.IntegerLiteral,

@@ -8,6 +8,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import NativeValue, box, unbox
 
+from yaffjit.arrays import array_address
 from yaffjit.errors import YaffjitError
 from yaffjit.jit.boxing import constant, get_source, integer, owner_of, read_view_owner
 from yaffjit.jit.emit.outline import I64
@@ -65,7 +66,7 @@ def box_wire_view(key: tuple[str, str], address: int, nbytes: int, source: Any) 
         return cls._default_()
     held = source if isinstance(source, Held) else getattr(source, "parent", None)
     for room in tuple(held.joined.values()) if isinstance(held, Held) else ():
-        pos = address - room.__array_interface__["data"][0]
+        pos = address - array_address(room)
         if 0 <= pos <= len(room):
             return cls(memoryview(room.data).toreadonly(), pos, pos + nbytes)
     assert owner is not None

@@ -14,6 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 
+from yaffjit.arrays import array_address
 from yaffjit.jit.emit.outline import I64, NULL, POINTER, Body, call_outlined, outlined
 from yaffjit.jit.emit.wire_fields import BYTES
 from yaffjit.jit.emit.wire_walk import Walker
@@ -36,8 +37,7 @@ def _keep(record: int | None, first: int, nbytes: int, tag: int, joined_nbytes: 
         rooms = held.value.joined
     made = np.empty(joined_nbytes + 1, np.uint8)[:joined_nbytes]  # of 0 bytes it would have no place
     room = rooms.setdefault((first, nbytes, tag), made)
-    address: int = room.__array_interface__["data"][0]
-    return address
+    return array_address(room)
 
 
 llvm.add_symbol(_KEEP, ctypes.cast(_keep, ctypes.c_void_p).value)
