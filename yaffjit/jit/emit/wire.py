@@ -31,6 +31,7 @@ from typing import Any
 from llvmlite import ir
 
 from yaffjit.jit.emit.outline import I1, I8, I32, I64, NULL, POINTER, Body, make_pure
+from yaffjit.jit.emit.wire_expect import Expect
 from yaffjit.jit.emit.wire_fields import (
     BYTES,
     FIXED32,
@@ -44,9 +45,7 @@ from yaffjit.jit.emit.wire_fields import (
 from yaffjit.jit.emit.wire_walk import MAX_SIZE, Walker, declare_helpers
 from yaffjit.plan.model import FieldPlan, MessagePlan, OneofPlan
 
-# Fields that are tried before the tag is looked up: the next ones of the schema. It costs code for each
-# field, so of messages with more fields only those are that are used.
-PREDICTED = 2
+# Messages with more fields have code for those only that are used.
 PREDICTED_UP_TO = 32
 # Scans of messages with up to so many fields are opened where they are called: elements of lists.
 INLINED_UP_TO = 8
@@ -182,7 +181,7 @@ class Pass:
                     blocks[f.number, wire_type] = b.append_basic_block(f"field{f.number}")
         fields = [f for f in node.fields if (f.number, f.wire_type) in blocks]
         predicts = has_all or self.predicts_used
-        expect = _Expect(self, fields, blocks, end, read, done)
+        expect = Expect(self, fields, blocks, end, read, done)
         if predicts:
             expect.next(0, None)
         else:
@@ -225,7 +224,7 @@ class Pass:
     def _field(self, walker: Walker, node: Node, f: WireField, wire_type: int, clears: bool) -> None:
         """Read one occurrence of a field whose tag was read, and keep what is used of it."""
         b = self.builder
-        if wire_type == GROUP:
+        if wire_type == GROUP and not f.is_carried:
             walker.group(I64(f.tag))
             self._set_case(node, f, clears)
         elif f.repeated:
@@ -247,6 +246,8 @@ class Pass:
                 self._unknown_number()
                 b.branch(proceed)
                 b.position_at_end(proceed)
+        elif wire_type == GROUP:
+            self._delimited(walker, node, f, clears)
         elif f.number in node.children:
             start, nbytes = walker.size()
             self._set_case(node, f, clears)
@@ -258,6 +259,22 @@ class Pass:
             start, nbytes = walker.span()
             self._set_case(node, f, clears)
             self._set_span(node, f, start, nbytes)
+
+    def _delimited(self, walker: Walker, node: Node, f: WireField, clears: bool) -> None:
+        """A message that is written as a group."""
+        b = self.builder
+        start = b.load(self.pos)
+        end = walker.group(I64(f.tag))
+        after = b.load(self.pos)
+        self._set_case(node, f, clears)
+        self._set_span(node, f, start, b.sub(b.ptrtoint(end, I64), b.ptrtoint(start, I64)))
+        child = node.children.get(f.number)
+        if child is not None:
+            b.store(start, self.pos)
+            done = walker.block("entered")
+            self._message(child, end, done)
+            b.position_at_end(done)
+            b.store(after, self.pos)
 
     def _occurrence(self, walker: Walker, node: Node, f: WireField, wire_type: int) -> None:
         """Of a repeated field: a value, a message or a packed run."""
@@ -272,6 +289,8 @@ class Pass:
                 b.position_at_end(whole)
             self._set(node, f, "run", start)
             self._set(node, f, "run_nbytes", nbytes)
+        elif wire_type == GROUP:
+            walker.group(I64(f.tag))
         else:
             walker.value(wire_type)
         variable = self.variables.get((id(node), (f.number, "modes")))
@@ -334,58 +353,6 @@ def _in_memory(b: ir.IRBuilder, types: list[ir.Type]) -> list[ir.Value]:
     hidden = ir.InlineAsm(ir.FunctionType(area.type, [area.type]), "", "=r,0", side_effect=False)
     area = b.call(hidden, [area])
     return [b.gep(area, [I32(0), I32(place)], inbounds=True) for place in range(len(types))]
-
-
-class _Expect:
-    """Which field comes next is mostly the next one of the schema: it's tried before tags are looked up."""
-
-    def __init__(
-        self,
-        outer: Pass,
-        fields: list[WireField],
-        blocks: dict[tuple[int, int], ir.Block],
-        end: ir.Value,
-        read: ir.Block,
-        done: ir.Block,
-    ) -> None:
-        self.outer, self.fields, self.blocks = outer, fields, blocks
-        self.end, self.read, self.done = end, read, done
-
-    def next(self, place: int, again: int | None) -> None:
-        """Go on where field ``place`` of the schema is likely to come.
-
-        Args:
-            again: the wire type of the field before that, if it may as well come again.
-        """
-        b, body = self.outer.builder, self.outer.body
-        there = b.append_basic_block()
-        pos = b.load(self.outer.pos)
-        b.cbranch(b.icmp_unsigned("<", pos, self.end), there, self.done)
-        b.position_at_end(there)
-        first = body.load(pos, 0, I8)
-        fields = self.fields
-        likely = [] if again is None else [(fields[place - 1], again)]
-        likely += [(f, BYTES if f.packable else f.wire_type) for f in fields[place : place + PREDICTED]]
-        for f, wire_type in likely:
-            tag = f.number << 3 | wire_type
-            if tag >= 1 << 14:
-                continue
-            hit, miss = b.append_basic_block(), b.append_basic_block()
-            if tag < 128:
-                b.cbranch(b.icmp_unsigned("==", first, I8(tag)), hit, miss)
-            else:
-                second, whole = b.append_basic_block(), b.append_basic_block()
-                b.cbranch(b.icmp_unsigned("==", first, I8(tag & 127 | 128)), second, miss)
-                b.position_at_end(second)
-                b.cbranch(b.icmp_unsigned("<", body.at(pos, 1), self.end), whole, miss)
-                b.position_at_end(whole)
-                b.cbranch(b.icmp_unsigned("==", body.load(pos, 1, I8), I8(tag >> 7)), hit, miss)
-            b.position_at_end(hit)
-            b.store(pos, self.outer.at)
-            b.store(body.at(pos, 1 if tag < 128 else 2), self.outer.pos)
-            b.branch(self.blocks[f.number, wire_type])
-            b.position_at_end(miss)
-        b.branch(self.read)
 
 
 def stored_bits(b: ir.IRBuilder, f: WireField, bits: ir.Value) -> ir.Value:
