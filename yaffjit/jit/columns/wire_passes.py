@@ -28,7 +28,6 @@ from yaffjit.jit.text.compare import equal
 from yaffjit.jit.text.type import constant_bytes
 from yaffjit.plan.gathering import Gathering, Leaf
 
-
 # Fields of all messages that a pass goes into, up to which it tries the next ones of the schema first.
 PREDICTED_FIELDS = 64
 
@@ -293,7 +292,12 @@ class ColumnPass(Pass):
         b = self.builder
         end = self.body.at(content.start, content.nbytes)
         if isinstance(unit, Count):
-            self._add(self.variables[id(node), unit.key])
+            count: ir.Value = I64(1)
+            if unit.entry is not None:
+                self._renew(unit.entry)
+                self.scan(unit.entry, content.start, end)
+                count = b.zext(b.not_(self.value(unit.entry, STRANGE)), I64)
+            self._add(self.variables[id(node), unit.key], count)
         elif isinstance(unit, Each):
             if unit.node is None:
                 self.keep(unit, None)

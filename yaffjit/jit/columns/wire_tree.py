@@ -98,7 +98,10 @@ class ColumnNode(Node):
         key = (f.number, "elements")
         if key not in self.slots:
             self.slots[key] = (I64, I64(0))
-            self.units.setdefault(f.number, []).append(Count(key))
+            entry = ColumnNode(self.mp.child(f)) if f.is_map else None
+            if entry is not None:  # whose number a closed enum may lack
+                _singular(entry, entry.mp.fields[1])
+            self.units.setdefault(f.number, []).append(Count(key, entry))
         return key
 
     def add(self, key: Key, typ: ir.Type, initial: ir.Constant) -> Key:
@@ -109,13 +112,19 @@ class ColumnNode(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Count:
-    """Counts elements."""
+    """Counts elements.
+
+    Attributes:
+        key: the slot of how many there are.
+        entry: of maps, whose entries may be strange.
+    """
 
     key: Key
+    entry: ColumnNode | None
 
     @property
     def nodes(self) -> tuple[ColumnNode, ...]:
-        return ()
+        return () if self.entry is None else (self.entry,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -382,6 +391,8 @@ class ScopeTree:
 
 
 def _singular(node: ColumnNode, f: FieldPlan) -> Spot:
-    """The key or the value of an entry, which isn't a message."""
-    names = ("pointer", "nbytes") if f.kind in ("string", "bytes") else ("value",)
+    """The key or the value of an entry; of a message where it lies."""
+    names: tuple[str, ...] = ("value",)
+    if f.kind in ("string", "bytes", "message"):
+        names = ("pointer", "nbytes")
     return Spot(node, f, {name: node.use(f, name) for name in names})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from yaffjit.plan.model import SCALAR_WIDTH, FieldPlan, MessagePlan
+from yaffjit.schema.model import KINDS
 
 VARINT, FIXED64, BYTES, GROUP, END, FIXED32 = range(6)
 _WIRE_TYPES = {
@@ -31,6 +32,7 @@ class WireField:
         default_bits: of a singular scalar's declared default, as stored in ``width`` bytes.
         width: bytes of a scalar in memory, 0 for what is none.
         is_carried: whether views have it.
+        delimited: a message that is written as a group.
     """
 
     number: int
@@ -41,11 +43,12 @@ class WireField:
     default_bits: int
     width: int
     is_carried: bool
+    delimited: bool = False
 
     @property
     def wire_type(self) -> int:
         """Of a value alone, not in a packed run."""
-        return _WIRE_TYPES.get(self.kind, VARINT)
+        return GROUP if self.delimited else _WIRE_TYPES.get(self.kind, VARINT)
 
     @property
     def is_scalar(self) -> bool:
@@ -83,6 +86,7 @@ def declared_fields(mp: MessagePlan) -> tuple[WireField, ...]:
 def _fields(mp: MessagePlan) -> list[WireField]:
     schema = mp.plan.schema
     carried = {f.number: f for f in mp.fields}
+    declared = schema.pool.FindMessageTypeByName(mp.full_name).fields_by_number
     found = []
     for f in sorted(schema.messages[mp.full_name].fields, key=lambda f: f.number):
         enum = schema.enums[f.type_name] if f.kind == "enum" else None
@@ -97,6 +101,7 @@ def _fields(mp: MessagePlan) -> list[WireField]:
                 default_bits=known.declared_bits if known else 0,
                 width=SCALAR_WIDTH.get(f.kind, 0),
                 is_carried=known is not None,
+                delimited=KINDS[declared[f.number].type] == "group",
             )
         )
     return found
