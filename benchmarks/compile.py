@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 import yaffjit as yj
-from benchmarks.timing import Bar, Race
+from benchmarks.timing import Bar, Curve, Race
 
 PLAIN_SCRIPT = '''\
 """Calls a function that is compiled once and kept on disk; nothing of yaffjit."""
@@ -83,6 +83,10 @@ print(seconds)
 '''
 
 
+WIDTHS = (10, 100, 1_000, 8_000)
+QUICK_WIDTHS = (10, 100)
+
+
 def races(quick: bool) -> Iterator[Race]:
     with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as name:
         folder = Path(name)
@@ -104,8 +108,48 @@ def races(quick: bool) -> Iterator[Race]:
             checked=False,
             repetitions=3 if quick else 7,
         )
+        for fields in QUICK_WIDTHS if quick else WIDTHS:
+            yield by_width(folder, fields, quick)
         yield cold(folder, quick)
+        yield imports(folder, quick)
         yield second_process(folder, narrow, quick)
+
+
+def by_width(folder: Path, fields: int, quick: bool) -> Race:
+    """Compiling the loop for a message with so many fields, in each representation."""
+    rows = few_records(folder, fields)
+    raw = [row.SerializeToString() for row in rows]
+    unread = yj.records(row_type(folder, fields), raw, representation="protobuf")
+    return Race(
+        f"compiling a loop that reads three of {fields:,} fields",
+        1,
+        {
+            "yaffjit": lambda: compiled(rows),
+            "yaffjit, protobuf's bytes": lambda: compiled(unread),
+        },
+        unit="ms to compile",
+        checked=False,
+        repetitions=3 if quick else 7,
+        curve=Curve("time to compile a loop that reads three fields", "fields of the message", fields),
+    )
+
+
+def imports(folder: Path, quick: bool) -> Race:
+    """What importing takes, in processes of their own."""
+    return Race(
+        "importing in a new process",
+        1,
+        {
+            "yaffjit": process(["-c", "import yaffjit"], folder),
+            "numba": process(["-c", "import numba"], folder),
+            "google.protobuf": process(["-c", "import google.protobuf.message"], folder),
+            "python alone": process(["-c", "pass"], folder),
+        },
+        [Bar("yaffjit", "numba", at_most=0.5)],
+        unit="ms a process",
+        checked=False,
+        repetitions=5 if quick else 11,
+    )
 
 
 def cold(folder: Path, quick: bool) -> Race:
@@ -132,11 +176,15 @@ def cold(folder: Path, quick: bool) -> Race:
 
 
 def few_records(folder: Path, fields: int) -> Any:
+    Row = row_type(folder, fields)
+    return yj.records(Row, [Row.encode({"f1": 1.0, "f2": 2.0, "f3": 3.0})] * 3)
+
+
+def row_type(folder: Path, fields: int) -> yj.MessageType:
     lines = "\n".join(f"  double f{number} = {number};" for number in range(1, fields + 1))
     path = folder / f"wide{fields}.proto"
     path.write_text(f'syntax = "proto3";\npackage wide{fields};\nmessage Row {{\n{lines}\n}}\n')
-    Row = yj.load_schema(path)[f"wide{fields}.Row"]
-    return yj.records(Row, [Row.encode({"f1": 1.0, "f2": 2.0, "f3": 3.0})] * 3)
+    return yj.load_schema(path)[f"wide{fields}.Row"]
 
 
 def compiled(rows: Any) -> float:

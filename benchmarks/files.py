@@ -18,7 +18,7 @@ import xxhash
 
 import yaffjit as yj
 from benchmarks.banners import Banners, made
-from benchmarks.timing import Bar, Race
+from benchmarks.timing import Amount, Bar, Race
 from yaffjit.index.batches import BatchWriter
 from yaffjit.index.checks import check_batch
 from yaffjit.index.metadata import BATCH_ROWS, described
@@ -136,6 +136,10 @@ def cold_seconds(path: Path) -> float:
     seconds = time.perf_counter() - start
     del index
     return seconds
+
+
+def amounts(quick: bool) -> Iterator[Amount]:
+    yield Amount("opening an index file unchecked", "loaded", *resident_bytes(quick))
 
 
 def resident_bytes(quick: bool) -> tuple[int, int]:
