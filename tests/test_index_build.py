@@ -28,7 +28,7 @@ from yaffjit.codec.encode import LAYOUTS
 from yaffjit.demo import SCHEMA_FILE, banners
 from yaffjit.index import batches, feed, flush, part, sources
 from yaffjit.index.ordered import Ordered
-from yaffjit.rows import Payloads as Transcoded
+from yaffjit.rows import ProtobufPayloads
 
 pytestmark = pytest.mark.slow
 
@@ -123,7 +123,7 @@ FORMS: dict[str, Any] = {
     "chunked": lambda: pa.chunked_array([payloads()[:1000], [], payloads()[1000:]], pa.binary()),
     "dictionary": lambda: pa.array(payloads(), pa.binary()).dictionary_encode(),
     "views": lambda: pa.array(payloads(), pa.binary_view()),
-    "transcoded": lambda: Transcoded(
+    "transcoded": lambda: ProtobufPayloads(
         np.frombuffer(joined(payloads())[0], np.uint8).copy(), joined(payloads())[1]
     ),
 }

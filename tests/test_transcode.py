@@ -432,6 +432,10 @@ def test_null_rows() -> None:
     assert records[3].number == 1
     back = message_type.transcode(records, representation="protobuf")
     assert list(back) == [None, first, None, second]
+    again = yj.records(message_type, back, representation="protobuf")
+    assert again.valid.tolist() == [False, True, False, True]
+    assert (again.payload(1), again[3].number, again.payload(2)) == (first, 1, None)
+    assert [row.number for row in message_type.transcode(back)] == [row.number for row in records]
     assert back.to_arrow().to_pylist() == [None, first, None, second]
     with pytest.raises(yj.DecodeError, match=r"^row 2: wire3\.Bare, field number: a varint"):
         message_type.transcode(pa.array([None, first, b"\x08"]))
@@ -444,7 +448,7 @@ def test_payloads() -> None:
     assert (len(made), made[-1], made.to_arrow().to_pylist()) == (3, payloads[2], payloads)
     assert made.data[made.offsets[1] : made.offsets[2]].tobytes() == payloads[1]
     assert not made.data.flags.writeable
-    assert repr(made) == f"<Payloads: 3 messages, {len(made.data)} bytes>"
+    assert repr(made) == f"<ProtobufPayloads: 3 messages, {len(made.data)} bytes>"
     with pytest.raises(IndexError):
         made[3]
 

@@ -339,8 +339,9 @@ class MessageType:
             threads: how many work at the same time, None for one a core.
 
         Returns:
-            `Records`, whose bytes are those of `encode`; or `yaffjit.rows.Payloads`: ``data``, ``offsets``,
-            ``[i]``, ``to_arrow()``. These are the bytes that protobuf serializes, with maps by ascending key.
+            `Records`, whose bytes are those of `encode`; or `yaffjit.rows.ProtobufPayloads`: ``data``,
+            ``offsets``, ``[i]``, ``to_arrow()``, which `yaffjit.records` takes too. These are the bytes that
+            protobuf serializes, with maps by ascending key.
 
         Raises:
             DecodeError: names the row, message, field path, byte position and the two numbers compared.

@@ -53,7 +53,7 @@ def columns(
     if not expanded:
         raise ValueError('columns: name at least one, as in recs.columns("id", "stats.ctr")')
     given = _given(out, expanded)
-    wanted = _paths(records, expanded, canonical=assume_canonical)
+    wanted = paths_of(records, expanded, canonical=assume_canonical)
     by_slot: dict[int, Array] = {}
     for found in wanted.gathering.columns:
         path = found.column.path
@@ -78,14 +78,14 @@ def check_is_text(path: Any) -> None:
 def present(records: Records, path: str, threads: int | None = None) -> Array:
     """Which rows have what a path leads to: bool, of shape (rows,). SchemaError where that can't be asked."""
     check_is_text(path)
-    wanted = _paths(records, (), (path,))
+    wanted = paths_of(records, (), (path,))
     return gathered(records, wanted, {}, threads)[wanted.gathering.presences[0].leaf.values]
 
 
-def _paths(
+def paths_of(
     records: Records, values: tuple[str, ...], presences: tuple[str, ...] = (), canonical: bool = False
 ) -> Any:
-    """`Paths`, made once: it takes longer than reading a thousand rows."""
+    """`Paths` of columns and presences, made once: it takes longer than reading a thousand rows."""
     from yaffjit.jit.columns.paths import Paths
 
     mp, representation = records.plan, records.representation

@@ -82,10 +82,10 @@ class KeyField:
     def _addresses(self, records: Records) -> NDArray[np.int64]:
         if records.representation != "yaff":
             return self._addresses_of_copies(records)
-        from yaffjit.columns.read import _paths
+        from yaffjit.columns.read import paths_of
         from yaffjit.jit.columns.positions import find_addresses
 
-        paths = _paths(records, (self.path,))
+        paths = paths_of(records, (self.path,))
         addresses = np.empty(len(records), np.int64)
 
         def work(begin: int, end: int) -> None:

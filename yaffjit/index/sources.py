@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from yaffjit.build.payloads import Payloads
 from yaffjit.plan import MessagePlan
-from yaffjit.rows import Payloads as Transcoded
-from yaffjit.rows import Records
+from yaffjit.rows import ProtobufPayloads, Records
 from yaffjit.rows.chunks import checked_offsets
 
 Offsets = NDArray[np.int64]
@@ -131,7 +130,7 @@ def source_of(messages: Any, mp: MessagePlan) -> Source:
     """
     if isinstance(messages, Payloads):
         return _OfReader(messages)
-    if isinstance(messages, Transcoded):
+    if isinstance(messages, ProtobufPayloads):
         return _OfArrays(messages.data, messages.offsets, messages.valid)
     if isinstance(messages, (pa.Array, pa.ChunkedArray)) or any(
         hasattr(messages, name) for name in ("__arrow_c_stream__", "__arrow_c_array__")

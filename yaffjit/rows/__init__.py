@@ -5,6 +5,6 @@ Not called ``records``, because a module of that name would hide the public func
 
 from yaffjit.rows.chunks import CHUNK_ROWS
 from yaffjit.rows.records import Records, concat, records, records_unchecked
-from yaffjit.rows.transcoded import Payloads
+from yaffjit.rows.transcoded import ProtobufPayloads
 
-__all__ = ["CHUNK_ROWS", "Payloads", "Records", "concat", "records", "records_unchecked"]
+__all__ = ["CHUNK_ROWS", "ProtobufPayloads", "Records", "concat", "records", "records_unchecked"]

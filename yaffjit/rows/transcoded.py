@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 65536
 
 
-class Payloads:
-    """Messages as they are encoded: message i is ``data[offsets[i]:offsets[i + 1]]``.
+class ProtobufPayloads:
+    """Protobuf messages as they are encoded: message i is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Has Arrow's PyCapsule interface, so that `yaffjit.records` and Arrow take it without a copy.
 
     Attributes:
         data: uint8[nbytes], read-only.
@@ -70,6 +72,9 @@ class Payloads:
             mask = pyarrow.py_buffer(np.packbits(self.valid, bitorder="little"))
         buffers = [mask, pyarrow.py_buffer(self.offsets), pyarrow.py_buffer(self.data)]
         return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(self), buffers)
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        return self.to_arrow().__arrow_c_array__(requested_schema)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self):,} messages, {len(self.data):,} bytes>"
@@ -138,7 +143,7 @@ def yaff_records(mp: MessagePlan, payloads: Any, layout: str = "flat", threads: 
     return Records._of(mp, joined(mp.plan, made))
 
 
-def protobuf_payloads(records: Records, threads: int | None = None) -> Payloads:
+def protobuf_payloads(records: Records, threads: int | None = None) -> ProtobufPayloads:
     """Records as protobuf messages; see `yaffjit.codec.serialize.serialize_many`."""
     mp, store, start, count = records.plan, records._store, records._start, records._count
     store.check()
@@ -151,7 +156,7 @@ def protobuf_payloads(records: Records, threads: int | None = None) -> Payloads:
         offsets[rows] = made.offsets[1:] + offsets[part.row]
     data = [made.data for made in done]
     valid = None if isinstance(store, Chunks) and not store.has_nulls else store.valid(start, count)
-    return Payloads(
+    return ProtobufPayloads(
         data[0] if len(data) == 1 else np.concatenate([np.empty(0, np.uint8), *data]),
         offsets,
         None if valid is None or valid.all() else valid,
