@@ -10,7 +10,7 @@ from typing import NoReturn
 
 def raise_in_row(error: Exception, row: int, message: str) -> NoReturn:
     """Raise an error as it is, with the row in its traceback, and as its attribute ``row`` if it has none."""
-    if not hasattr(error, "row"):
+    if getattr(error, "row", None) is None:
         with contextlib.suppress(AttributeError):  # of a class with slots
             error.row = row  # type: ignore[attr-defined]
     where = f"in row {row} of {message}"
