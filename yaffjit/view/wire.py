@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from yaffjit.codec.verify_protobuf_met import Place, fault_met, placed
 from yaffjit.errors import VerifyError, YaffjitError
+from yaffjit.forks import renew_in_forks
 from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.view.assemble import assemble
 from yaffjit.view.base import Access, Getter, Missing, Test, View
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from yaffjit.view.owner import Owner
 
 _lock = threading.RLock()
+renew_in_forks(sys.modules[__name__], "_lock", threading.RLock)
 
 
 class _LazyPlan:
