@@ -25,9 +25,11 @@ from vectors import TESTS
 import yaffjit as yj
 from yaffjit.codec import transcode
 from yaffjit.codec.encode import LAYOUTS
+from yaffjit.codec.tiers import _code_of, code_ahead
 from yaffjit.demo import SCHEMA_FILE, banners
 from yaffjit.index import batches, feed, flush, part, sources
 from yaffjit.index.ordered import Ordered
+from yaffjit.plan.wire_tables import transcode_table
 from yaffjit.rows import ProtobufPayloads
 
 pytestmark = pytest.mark.slow
@@ -111,6 +113,31 @@ def test_files_are_those_of_messages(
 def test_the_kernel_makes_the_same_files(files: Path, tmp_path: Path, few_at_once: None) -> None:
     transcode.work.load()
     assert built(tmp_path, payloads(), threads=3) == (files / "flat.arrow").read_bytes()
+
+
+def test_code_is_made_ahead_of_a_large_file(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a thread, while the first messages are transcoded without it, and where it pays."""
+    begun: list[threading.Thread | None] = []
+
+    def told(*args: Any) -> threading.Thread | None:
+        begun.append(code_ahead(*args))
+        return begun[-1]
+
+    monkeypatch.setattr(transcode, "code_ahead", told)
+    message_type = yj.load_schema(SCHEMA_FILE)["ads.Banner"]  # whose code isn't there yet
+    given = yj.read_delimited(files / "case0")
+    for nbytes in (given.nbytes, 10_000_000_000, 10_000_000_000):
+        given.nbytes = nbytes
+        yj.build_index(tmp_path / "x.arrow", message_type, given)
+        assert (tmp_path / "x.arrow").read_bytes() == (files / "flat.arrow").read_bytes()
+    made = begun[1]
+    assert begun[0] is None and begun[2] is None  # too few messages, and it's there
+    assert made is not None and not made.is_alive()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("yaffjit")]
+    wire = transcode_table(message_type.plan)
+    assert _code_of(message_type.plan, wire, LAYOUTS.index("flat")).loaded is not None
 
 
 FORMS: dict[str, Any] = {

@@ -301,7 +301,7 @@ def test_the_race_compares_equal_bytes() -> None:
 
 def code_of(message_type: yj.MessageType, payloads: list[bytes]) -> tiers.Code:
     job = transcode._ToYaff(message_type.plan, *joined(payloads), "flat", 0, False)
-    return tiers._code_of(job)
+    return tiers._code_of(job.mp, job.wire, job.mode)
 
 
 def test_code_is_made_when_it_pays(left: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:

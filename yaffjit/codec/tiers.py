@@ -65,7 +65,7 @@ def rows_kernel(job: Transcoding, kernels: Work[Kernel], tier: str = "auto") -> 
     if tier == "table":
         kernel = kernels.load()
         return kernel.run if kernel else None
-    code = _code_of(job)
+    code = _code_of(job.mp, job.wire, job.mode)
     if tier == "emitted":
         kernels.load()
         made = code.make(wait=True)
@@ -77,6 +77,22 @@ def rows_kernel(job: Transcoding, kernels: Work[Kernel], tier: str = "auto") -> 
         return Rows(made, job, kernels).run
     kernel = kernels.kernel(plain)
     return kernel.run if kernel else None
+
+
+def code_ahead(mp: MessagePlan, wire: WireTable, mode: int, nbytes: int) -> threading.Thread | None:
+    """Starts making the code for so many bytes of messages that are to come, if they will repay it.
+
+    Returns:
+        The thread that makes it, to be joined by the caller; None if there's none.
+    """
+    if not wire.complete:
+        return None
+    code = _code_of(mp, wire, mode)
+    if code.loaded is not None or _SAVED * _KERNEL_BYTE_SECONDS * nbytes < compile_seconds(wire, mode):
+        return None
+    thread = threading.Thread(target=code.make, args=(False,), name="yaffjit-code")
+    thread.start()
+    return thread
 
 
 def _seconds(job: Transcoding, message: float, byte: float) -> float:
@@ -132,13 +148,13 @@ def compile_seconds(wire: WireTable, mode: int) -> float:
     return _CODE_SECONDS + _FIELD_SECONDS * fields * (1 if mode < 2 else 2)
 
 
-def _code_of(job: Transcoding) -> Code:
+def _code_of(mp: MessagePlan, wire: WireTable, mode: int) -> Code:
     """One for each plan, message type and layout."""
-    memo = job.mp.plan.memo
-    key = ("transcoding code", job.mp.full_name, job.mode)
+    memo = mp.plan.memo
+    key = ("transcoding code", mp.full_name, mode)
     code = memo.get(key)
     if code is None:
-        code = memo.setdefault(key, Code(job.wire, job.mode))
+        code = memo.setdefault(key, Code(wire, mode))
     assert isinstance(code, Code)
     return code
 

@@ -6,11 +6,12 @@ rest, and leaves to them the rows of which `encode` has something to say.
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.codec.encode import LAYOUTS, encode
 from yaffjit.codec.stretches import Job, Transcoded
-from yaffjit.codec.tiers import rows_kernel
+from yaffjit.codec.tiers import BYTE_SECONDS, code_ahead, rows_kernel
 from yaffjit.codec.verify_protobuf import refused
 from yaffjit.codec.verify_protobuf_plain import Uncarried, check_plain
 from yaffjit.codec.work import Work
@@ -58,6 +59,18 @@ def transcode_many(
     job = _ToYaff(mp, data, offsets, layout, first_row, keep_errors)
     kernel = rows_kernel(job, work, tier)
     return job.plainly() if kernel is None else job.by_kernel(kernel, threads)
+
+
+def prepare(mp: MessagePlan, layout: str, nbytes: int) -> Thread | None:
+    """Have what transcodes so many bytes of messages there when they come, as far as that pays.
+
+    The kernel is loaded; code is made on a thread.
+
+    Returns:
+        The thread, to be joined by the caller; None if there's none.
+    """
+    work.kernel(nbytes * BYTE_SECONDS)
+    return code_ahead(mp, transcode_table(mp), LAYOUTS.index(layout), nbytes)
 
 
 class _ToYaff(Job):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from yaffjit.build.unknown import UnknownFields
 from yaffjit.codec.encode import encode, own_message
-from yaffjit.codec.transcode import transcode_many
+from yaffjit.codec.transcode import prepare, transcode_many
 from yaffjit.codec.verify_protobuf import faults_of_many, verify_protobuf
 from yaffjit.errors import DecodeError, EncodeError
 from yaffjit.index.sources import Offsets, Unit
@@ -42,6 +43,9 @@ class Made:
 
 class Encoder(Protocol):
     """Makes what is stored of messages."""
+
+    def prepare(self, nbytes: int) -> Thread | None:
+        """Have what encodes so many bytes there in time; a thread that is still at it, to be joined."""
 
     def many(self, unit: Unit) -> Made:
         """Of protobuf bytes; threads call it at the same time."""
@@ -74,6 +78,9 @@ class _Yaff:
         self._is_mixed = mp.layout == "dynamic" and not mp.gapped and layout in ("auto", "smallest")
         self._flat = 0
 
+    def prepare(self, nbytes: int) -> Thread | None:
+        return prepare(self._mp, self._layout, nbytes)
+
     def many(self, unit: Unit) -> Made:
         done = transcode_many(
             *(self._mp, unit.data, unit.offsets, self._layout, 1, unit.number), keep_errors=True
@@ -104,6 +111,9 @@ class _Protobuf:
     def __init__(self, mp: MessagePlan) -> None:
         self._mp = mp
         self._class = class_of(mp)
+
+    def prepare(self, nbytes: int) -> None:
+        """Nothing: the verifier loads itself, in little time."""
 
     def many(self, unit: Unit) -> Made:
         mp, offsets = self._mp, unit.offsets

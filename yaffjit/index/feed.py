@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import Thread
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from yaffjit.build.unknown import UnknownFields
 from yaffjit.codec import transcode
-from yaffjit.codec.tiers import BYTE_SECONDS
 from yaffjit.errors import DecodeError, EncodeError, VerifyError
 from yaffjit.index.encoders import Made, class_of, encoder
 from yaffjit.index.ordered import Ordered
@@ -116,17 +116,22 @@ class Feed:
         self._ended = False
         self._error: Exception | None = None  # of reading, which comes after the messages before it
         self._position = 0
+        self._making: Thread | None = None  # code that makes it faster
 
     def __enter__(self) -> Feed:
-        # Of a large file it's known at once that the kernel is worth its loading.
-        transcode.work.kernel((self.source.nbytes or 0) * BYTE_SECONDS)
+        # Of a large file it's known at once what is worth its loading.
+        self._making = self._encoder.prepare(self.source.nbytes or 0)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._error = None
-        self._pool.__exit__(kind, error, trace)
+        try:
+            self._pool.__exit__(kind, error, trace)
+        finally:
+            if self._making is not None:
+                self._making.join()
 
     def more(self) -> bool:
         """Whether there is a further row."""
