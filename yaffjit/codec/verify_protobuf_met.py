@@ -85,10 +85,10 @@ def placed(error: VerifyError, pos: int, place: Place) -> VerifyError:
     return found
 
 
-def fault_of_bytes(data: bytes | memoryview, begin: int, end: int) -> VerifyError:
+def fault_of_bytes(data: bytes | memoryview, begin: int, end: int, depth: int) -> VerifyError:
     """What is wrong with the bytes from ``begin`` to ``end`` as a message of any type, which they aren't."""
     try:
-        _Bare(memoryview(data)[begin:end]).run()
+        _Bare(memoryview(data)[begin:end], depth).run()
     except VerifyError as error:
         assert error.position is not None
         position = begin + error.position
@@ -97,13 +97,17 @@ def fault_of_bytes(data: bytes | memoryview, begin: int, end: int) -> VerifyErro
 
 
 class _Bare(Check):
-    """Checks bytes without a schema: all fields are unknown ones."""
+    """Checks bytes without a schema, in a message that's ``depth`` deep: all fields are unknown ones."""
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, depth: int) -> None:
+        self.depth = depth
         self.data = data
         self.pos = 0
         self.step = ""
         self.frames = [Frame(WireType("", {}, is_entry=False, takes_zero=False), len(data), 0, 0, None, "")]
+
+    def check_depth(self, depth: int, at: int) -> None:
+        super().check_depth(self.depth + depth, at)
 
 
 class _Met(Check):

@@ -99,8 +99,11 @@ def raw_fields(data: Data) -> Iterator[RawField | Unreadable]:
                 continue
             found = _field(data, depth, pos, start, end, number, wire_type)
         except (Malformed, IndexError):
-            first = pos if pos < end else begin  # where it was read to the end, its beginning is wrong
-            yield Unreadable(depth, pos, end - pos, fault_of_bytes(data, first, end))
+            if pos < end:
+                fault = fault_of_bytes(data, pos, end, depth)
+            else:  # it's the beginning of the group that's wrong
+                fault = fault_of_bytes(data, begin, end, depth - 1)
+            yield Unreadable(depth, pos, end - pos, fault)
             # The ends of the groups that it's in aren't known either.
             while opened[-1][1]:
                 opened.pop()
