@@ -255,8 +255,7 @@ def _compared_text(values: Any, operator_: str, literals: list[bytes]) -> Mask:
     import pyarrow as pa
     from pyarrow import compute
 
-    buffers = [None, pa.py_buffer(values.offsets), pa.py_buffer(values.data)]
-    array = pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
+    array = values.to_arrow_binary()
     if operator_ in ("in", "not in"):
         found = compute.is_in(array, pa.array(literals, pa.large_binary()))
         found = found if operator_ == "in" else compute.invert(found)

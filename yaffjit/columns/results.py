@@ -49,6 +49,12 @@ class _Rows(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         return (self._row(row) for row in range(len(self)))
 
+    def _objects(self) -> Array:
+        """All rows as objects."""
+        made = np.empty(len(self), object)
+        made[:] = list(self)
+        return made
+
     def __eq__(self, other: object) -> bool:
         raise TypeError(f"a {type(self).__name__} doesn't compare: compare its arrays, or to_numpy()")
 
@@ -64,7 +70,34 @@ class _Rows(Sequence[Any]):
         return f"<{type(self).__name__} of {len(self):,} rows, {self.kind}: [{', '.join(shown)}]>"
 
 
-class TextColumn(_Rows):
+class _OfOffsets(_Rows):
+    """Row i is what lies at ``offsets[i]:offsets[i + 1]``."""
+
+    __slots__ = ("offsets",)
+
+    def __init__(self, offsets: Array) -> None:
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def _of(self, rows: slice) -> Array:
+        """The offsets of some rows."""
+        return self.offsets[rows.start : rows.stop + 1]
+
+
+class _Several(_OfOffsets):
+    """Several values a row."""
+
+    __slots__ = ()
+
+    @property
+    def lengths(self) -> Array:
+        """How many elements or pairs each row has, int64."""
+        return np.diff(self.offsets)
+
+
+class TextColumn(_OfOffsets):
     """Text or bytes: ``data[offsets[i]:offsets[i + 1]]`` are the bytes of row i.
 
     ``column[i]`` is a str, or bytes. UnicodeDecodeError where the bytes of a text aren't UTF-8.
@@ -75,15 +108,12 @@ class TextColumn(_Rows):
         is_text: rows are str, otherwise bytes.
     """
 
-    __slots__ = ("data", "is_text", "offsets")
+    __slots__ = ("data", "is_text")
 
     def __init__(self, offsets: Array, data: Array, is_text: bool) -> None:
-        self.offsets = offsets
+        super().__init__(offsets)
         self.data = data
         self.is_text = is_text
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     @property
     def kind(self) -> str:
@@ -94,13 +124,11 @@ class TextColumn(_Rows):
         return raw.decode() if self.is_text else raw
 
     def _part(self, rows: slice) -> TextColumn:
-        return TextColumn(self.offsets[rows.start : rows.stop + 1], self.data, self.is_text)
+        return TextColumn(self._of(rows), self.data, self.is_text)
 
     def to_numpy(self) -> Array:
         """An array of str or bytes objects, of shape (rows,) and dtype object."""
-        made = np.empty(len(self), object)
-        made[:] = list(self)
-        return made
+        return self._objects()
 
     def to_arrow(self) -> Any:
         """A pyarrow array of large_string or large_binary that shares the memory.
@@ -112,10 +140,19 @@ class TextColumn(_Rows):
 
         if self.is_text:
             self._check_utf8()
+        return self._shared(pa.large_string() if self.is_text else pa.large_binary())
+
+    def to_arrow_binary(self) -> Any:
+        """As `to_arrow`, of large_binary, whatever the bytes are."""
+        import pyarrow as pa
+
+        return self._shared(pa.large_binary())
+
+    def _shared(self, dtype: Any) -> Any:
+        import pyarrow as pa
+
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
-        return pa.Array.from_buffers(
-            pa.large_string() if self.is_text else pa.large_binary(), len(self), buffers
-        )
+        return pa.Array.from_buffers(dtype, len(self), buffers)
 
     def _check_utf8(self) -> None:
         begin, end = int(self.offsets[0]), int(self.offsets[-1])
@@ -134,10 +171,7 @@ class TextColumn(_Rows):
 
     def dictionary(self) -> DictionaryColumn:
         """The distinct values in order of their first rows, and their codes."""
-        import pyarrow as pa
-
-        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
-        encoded = pa.Array.from_buffers(pa.large_binary(), len(self), buffers).dictionary_encode()
+        encoded = self.to_arrow_binary().dictionary_encode()
         values = encoded.dictionary
         _, offsets, data = values.buffers()
         made = TextColumn(
@@ -148,7 +182,7 @@ class TextColumn(_Rows):
         return DictionaryColumn(encoded.indices.to_numpy(), made)
 
 
-class ListColumn(_Rows):
+class ListColumn(_Several):
     """Lists: the elements of row i are ``values[offsets[i]:offsets[i + 1]]``.
 
     ``column[i]`` is what the values are: a numpy array, text, lists.
@@ -158,29 +192,21 @@ class ListColumn(_Rows):
         values: the elements of all rows behind one another.
     """
 
-    __slots__ = ("offsets", "values")
+    __slots__ = ("values",)
 
     def __init__(self, offsets: Array, values: Column) -> None:
-        self.offsets = offsets
+        super().__init__(offsets)
         self.values = values
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     @property
     def kind(self) -> str:
         return f"list of {kind_of(self.values)}"
 
-    @property
-    def lengths(self) -> Array:
-        """How many elements each row has, int64."""
-        return np.diff(self.offsets)
-
     def _row(self, row: int) -> Any:
         return self.values[self.offsets[row] : self.offsets[row + 1]]
 
     def _part(self, rows: slice) -> ListColumn:
-        return ListColumn(self.offsets[rows.start : rows.stop + 1], self.values)
+        return ListColumn(self._of(rows), self.values)
 
     def to_numpy(self) -> Array:
         """An array of each row's own array, of shape (rows,) and dtype object."""
@@ -196,7 +222,7 @@ class ListColumn(_Rows):
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), arrow_of(self.values))
 
 
-class MapColumn(_Rows):
+class MapColumn(_Several):
     """Maps: the pairs of row i are those at ``offsets[i]:offsets[i + 1]`` of keys and values.
 
     ``column[i]`` is a dict.
@@ -206,37 +232,27 @@ class MapColumn(_Rows):
         keys, values: of all rows behind one another. A key comes once a row.
     """
 
-    __slots__ = ("keys", "offsets", "values")
+    __slots__ = ("keys", "values")
 
     def __init__(self, offsets: Array, keys: Column, values: Column) -> None:
-        self.offsets = offsets
+        super().__init__(offsets)
         self.keys = keys
         self.values = values
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     @property
     def kind(self) -> str:
         return f"map of {kind_of(self.keys)} to {kind_of(self.values)}"
-
-    @property
-    def lengths(self) -> Array:
-        """How many pairs each row has, int64."""
-        return np.diff(self.offsets)
 
     def _row(self, row: int) -> dict[Any, Any]:
         pairs = slice(self.offsets[row], self.offsets[row + 1])
         return dict(zip(plain(self.keys[pairs]), plain(self.values[pairs]), strict=True))
 
     def _part(self, rows: slice) -> MapColumn:
-        return MapColumn(self.offsets[rows.start : rows.stop + 1], self.keys, self.values)
+        return MapColumn(self._of(rows), self.keys, self.values)
 
     def to_numpy(self) -> Array:
         """An array of dicts, of shape (rows,) and dtype object."""
-        made = np.empty(len(self), object)
-        made[:] = list(self)
-        return made
+        return self._objects()
 
     def to_arrow(self) -> Any:
         """A pyarrow array of maps; numbers and text share their memory, the offsets become int32.

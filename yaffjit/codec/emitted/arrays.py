@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from yaffjit.codec.emitted import runtime as rt
@@ -117,13 +118,23 @@ class Arrays:
     ) -> None:
         self.messages.need_arena(code, state, code.add(top, code.shl(count, 3)))
         cursor = Cursor(self.messages, code, start, end)
+
+        def write(pos: Any, nbytes: Any) -> Any:
+            return self.runtime.text(code, state, pos, nbytes, utf8)
+
+        self._each(code, cursor, count, tag, top, write)
+        code.give(self.runtime.offsets(code, state, top, count))
+
+    def _each(
+        self, code: Code, cursor: Cursor, count: Any, tag: Any, top: Any, write: Callable[[Any, Any], Any]
+    ) -> None:
+        """Note from ``top`` on the position that ``write(pos, nbytes)`` gives for each occurrence."""
         with code.times(count) as index:
             cursor.skip_tag(tag)
             nbytes = cursor.size()
-            position = self.runtime.text(code, state, cursor.pos.get(), nbytes, utf8)
+            position = write(cursor.pos.get(), nbytes)
             cursor.pos.add(nbytes)
             code.store(code.add(top, code.shl(index, 3)), position)
-        code.give(self.runtime.offsets(code, state, top, count))
 
     def _messages(
         self,
@@ -140,12 +151,11 @@ class Arrays:
         above = code.add(top, code.shl(count, 3))
         self.messages.need_arena(code, state, above)
         cursor = Cursor(self.messages, code, start, end)
-        with code.times(count) as index:
-            cursor.skip_tag(tag)
-            nbytes = cursor.size()
-            position = self.messages.put(code, child.row, state, cursor.pos.get(), nbytes, above, depth)
-            cursor.pos.add(nbytes)
-            code.store(code.add(top, code.shl(index, 3)), position)
+
+        def write(pos: Any, nbytes: Any) -> Any:
+            return self.messages.put(code, child.row, state, pos, nbytes, above, depth)
+
+        self._each(code, cursor, count, tag, top, write)
         code.give(self.runtime.offsets(code, state, top, count))
 
     def _structs(
