@@ -21,7 +21,7 @@ from pyarrow import ipc
 from vectors import TESTS
 
 import yaffjit as yj
-from yaffjit.index import atomic, batches, checks, feed
+from yaffjit.index import atomic, batches, checks, encoders
 from yaffjit.index.metadata import BATCH_ROWS
 
 SCHEMA = TESTS / "schemas" / "columns.proto"
@@ -145,7 +145,7 @@ def test_a_message_that_is_not_well_formed(
         payload = row_type.encode(message)
         return payload[:-1] if message.id == 2 else payload
 
-    monkeypatch.setattr(feed, "encode", spoilt)
+    monkeypatch.setattr(encoders, "encode", spoilt)
     path = tmp_path / "x.arrow"
     yj.build_index(path, row_type, [row_type.message_class(id=row) for row in range(5)])
     with pytest.raises(yj.VerifyError) as verify_error:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from yaffjit.forks import renew_properties
 from yaffjit.plan.build import Plan
 from yaffjit.schema.model import KINDS, FieldDef, MessageDef
 
@@ -141,6 +142,7 @@ def slot_nbytes(op: int) -> int:
     return TEXT_NBYTES if op == TEXT else NUMBER_NBYTES
 
 
+@renew_properties
 @dataclass(frozen=True)
 class BuilderPlan:
     """How messages of a type lie in memory while they are built."""
