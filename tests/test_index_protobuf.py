@@ -140,3 +140,44 @@ def test_packed(row_type: yj.MessageType, path: Path, payloads: list[bytes], tmp
     assert held(batches[1]) == payloads[65_536:]
     yj.unpack_index(packed, tmp_path / "again.arrow")
     assert (tmp_path / "again.arrow").read_bytes() == path.read_bytes()
+
+
+def test_keys(row_type: yj.MessageType, payloads: list[bytes], tmp_path: Path) -> None:
+    make = row_type.message_class
+    named = [make(id=row, name=f"name {row}").SerializeToString() for row in range(300)]
+    yj.build_index(tmp_path / "ids.arrow", row_type, payloads[:300], representation="protobuf", key="id")
+    index = yj.open_index(tmp_path / "ids.arrow")
+    assert index.rows([5, 299, 10**6]).tolist() == [5, 299, -1]
+    assert [view.id for view in index.take(index.rows([17, 3]))] == [17, 3]
+    yj.build_index(tmp_path / "names", row_type, named, representation="protobuf", key="name", part_rows=200)
+    yj.append_index(tmp_path / "names", [{"name": "the last"}])
+    index = yj.open_index(tmp_path / "names")
+    assert index.rows(["name 250", "name 3", "the last", ""]).tolist() == [250, 3, 300, -1]
+    with pytest.raises(yj.IndexFileError, match="rows 7 and 301 have the same key: name is 'name 7' in both"):
+        yj.append_index(tmp_path / "names", [{"name": "name 7"}])
+    yj.build_keys(tmp_path / "names", "id", duplicates="last")
+    assert yj.open_index(tmp_path / "names").rows([9]).tolist() == [9]
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    from yaffjit.cli import main
+
+    schema = TESTS / "schemas" / "columns.proto"
+    index = tmp_path / "cli.arrow"
+    payload = b"\x20\x07\x2a\x01n"
+    (tmp_path / "in.pb").write_bytes(bytes([len(payload)]) + payload)
+    arguments = [str(schema), "columns.Row", str(tmp_path / "in.pb"), "-o", str(index)]
+    assert main(["build", *arguments, "--representation", "protobuf"]) == 0
+    assert yj.open_index(index).payload(0) == payload
+    capsys.readouterr()
+    for command, expected in (
+        (["head", str(index)], '# row 0\nid: 7\nname: "n"\n'),
+        (["show", str(index), "0", "--json"], '{\n  "id": "7",\n  "name": "n"\n}\n'),
+        (["show", str(index), "--where", "id > 6 and name == 'n'"], '# row 0\nid: 7\nname: "n"\n'),
+        (["show", str(index), "--where", "id > 7"], ""),
+        (["verify", str(index)], f"{index}: 1 columns.Row messages, all well-formed"),
+    ):
+        assert main(command) == 0
+        assert capsys.readouterr().out.startswith(expected)
+    assert main(["columns", str(index), "id", "name", "-o", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text() == '"id","name"\n7,"n"\n'
