@@ -26,7 +26,6 @@ Requires: nothing; all bytes are checked. Source: docs/protobuf.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from llvmlite import ir
 
@@ -371,9 +370,6 @@ class _ScanPass(Pass):
     predicts_used = True
 
 
-_ARGUMENTS = ("pointer", "nbytes")
-
-
 class _Slots(ir.LiteralStructType):
     """What a scan gives; it grows while getters are lowered."""
 
@@ -399,8 +395,6 @@ class Scan(ir.Function):
         self.places: dict[Key, int] = {}
         self.slots = _Slots()
         super().__init__(module, ir.FunctionType(self.slots, [POINTER, I64]), symbol)
-        for argument, name in zip(self.args, _ARGUMENTS, strict=True):
-            argument.name = name
         self.linkage = "internal"  # each module has slots of its own
         make_pure(self, frozen, inline=len(self.node.fields) <= INLINED_UP_TO)
         declare_helpers(module, frozen)
@@ -409,20 +403,10 @@ class Scan(ir.Function):
         """Where in the result a slot is."""
         key = self.node.use(target, slot)
         if key not in self.places:
+            assert not self.blocks, "the module was printed before it was complete"
             self.slots.append(self.node.slots[key][0])
             self.places[key] = len(self.slots.elements) - 1
-            self._forget()
         return self.places[key]
-
-    scope: Any
-
-    def _forget(self) -> None:
-        """Have it written anew, if it was printed early, for a look at it."""
-        if self.blocks:
-            self.blocks.clear()
-            self.scope = type(self.scope)()
-            for argument in self.args:
-                self.scope.register(argument.name)
 
     def __str__(self) -> str:
         if not self.blocks:
