@@ -97,10 +97,16 @@ class Plan:
                 parts.append(repr(message))
                 enums.update(f.enum for f in message.fields if f.enum)
                 enums.update(self._enums_in.get(name, ()))
-                declared = [(f.name, f.number) for f in self.schema.messages[name].fields]
+                declared: list[tuple[Any, ...]] = [
+                    # Members of a oneof that YaFF doesn't carry clear the others in protobuf bytes.
+                    (f.name, f.number, f.oneof, f.kind, f.type_name) if f.oneof else (f.name, f.number)
+                    for f in self.schema.messages[name].fields
+                ]
                 # Of names that differ in case only, the last one declared has the constant.
-                if message.lost or len({name.upper() for name, _ in declared}) < len(declared):
+                if message.lost or len({name.upper() for name, *_ in declared}) < len(declared):
                     parts.append(repr(declared))
+                    members = [f for f in self.schema.messages[name].fields if f.oneof]
+                    enums.update(f.type_name for f in members if f.kind == "enum")
             for name in sorted(enums):
                 enum = self.schema.enums[name]
                 parts.append(repr((enum.full_name, enum.closed, enum.values)))
