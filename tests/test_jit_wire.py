@@ -170,6 +170,31 @@ def test_fragments_of_a_oneofs_member_count_since_it_was_set() -> None:
         assert jitted(All.view_protobuf(payload)) == expected
 
 
+def test_groups_of_editions_are_messages(tmp_path: Path) -> None:
+    path = tmp_path / "groups.proto"
+    path.write_text(
+        'edition = "2023"; package groups;'
+        "message Inner { int32 a = 1; int32 b = 2; Inner c = 3 [features.message_encoding = DELIMITED]; }"
+        "message Outer { Inner one = 1 [features.message_encoding = DELIMITED]; int32 x = 2; }"
+    )
+    Outer = yj.load_schema(path)["groups.Outer"]
+    contents = ({"one": {"a": 1}}, {"x": 3}, {"one": {"b": 2, "c": {"a": 8}}}, {"one": {"c": {"b": 9}}})
+    payload = b"".join(Outer.message_class(**content).SerializeToString() for content in contents)
+
+    def read(view):  # type: ignore[no-untyped-def]
+        return view.one.a, view.one.b, view.one.c.a, view.one.c.b, view.x
+
+    jitted = numba.njit(read)
+
+    @numba.njit
+    def read_array(data):  # type: ignore[no-untyped-def]
+        return jitted(Outer.view_protobuf(data))
+
+    assert read(Outer.message_class.FromString(payload)) == (1, 2, 8, 9, 3)
+    assert jitted(Outer.view_protobuf(payload)) == (1, 2, 8, 9, 3)
+    assert read_array(np.frombuffer(payload, np.uint8)) == (1, 2, 8, 9, 3)
+
+
 def test_a_member_that_views_lack_clears_the_others() -> None:
     payload = made(number=5) + All.message_class(gone=1).SerializeToString()
 

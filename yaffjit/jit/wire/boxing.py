@@ -17,7 +17,8 @@ from yaffjit.jit.types import WireViewType
 
 if TYPE_CHECKING:
     from yaffjit.plan.build import Plan
-    from yaffjit.view import View, WireView
+    from yaffjit.view.base import View
+    from yaffjit.view.wire import WireView
 
 
 @unbox(WireViewType)
@@ -76,7 +77,7 @@ def box_wire_view(key: tuple[str, str], address: int, nbytes: int, source: Any) 
 
 def wire_view_class_of(key: tuple[str, str], plan: Plan | None) -> type[WireView]:
     """The class that a result has: that of the owner's own schema, if this has an equal message."""
-    from yaffjit.view import wire_view_class
+    from yaffjit.view.wire import wire_view_class
 
     fingerprint, full_name = key
     mp = plan[full_name] if plan is not None and full_name in plan.schema.messages else None

@@ -16,7 +16,7 @@ from numba.core import cgutils, types
 
 from yaffjit.arrays import array_address
 from yaffjit.jit.emit.outline import I64, NULL, POINTER, Body, call_outlined, outlined
-from yaffjit.jit.emit.wire_fields import BYTES
+from yaffjit.jit.emit.wire_fields import GROUP, WireField
 from yaffjit.jit.emit.wire_walk import Walker
 
 _KEEP = "yaffjit_wire_keep"
@@ -48,8 +48,10 @@ def _declare_keep(module: ir.Module) -> ir.Function:
     return cgutils.get_or_insert_function(module, kind, _KEEP)
 
 
-def _join(module: ir.Module, frozen: bool) -> ir.Function:
+def _join(module: ir.Module, group: bool, frozen: bool) -> ir.Function:
     """(first, end, tag, room or null) -> bytes of all fragments; they are copied into the room.
+
+    ``group``: they are groups, not counted bytes.
 
     Requires: what lies between was scanned, and the room has as many bytes.
     """
@@ -73,7 +75,11 @@ def _join(module: ir.Module, frozen: bool) -> ir.Function:
         b.position_at_end(miss)
         walker.skip(tag, loop)
         b.position_at_end(hit)
-        start, nbytes = walker.span()
+        if group:
+            start = b.load(pos)
+            nbytes = b.sub(b.ptrtoint(walker.group(tag), I64), b.ptrtoint(start, I64))
+        else:
+            start, nbytes = walker.span()
         so_far = b.load(done_nbytes)
         b.store(b.add(so_far, nbytes), done_nbytes)
         b.cbranch(b.icmp_unsigned("!=", room, NULL), copy, counted)
@@ -84,7 +90,7 @@ def _join(module: ir.Module, frozen: bool) -> ir.Function:
         b.branch(loop)
 
     args = [POINTER, POINTER, I64, POINTER]
-    function = outlined(module, "wire_join", "", I64, args, emit, frozen, inline=False)
+    function = outlined(module, "wire_join", group, I64, args, emit, frozen, inline=False)
     # It writes, into what nobody reads yet.
     function.attributes.discard("readnone" if frozen else "readonly")
     return function
@@ -92,7 +98,7 @@ def _join(module: ir.Module, frozen: bool) -> ir.Function:
 
 def borrowed(
     builder: ir.IRBuilder,
-    number: int,
+    field: WireField,
     owner: ir.Value,
     end: ir.Value,
     found: list[ir.Value],
@@ -104,12 +110,12 @@ def borrowed(
         end: of the message that has the field.
     """
     module = builder.module
-    keep, join = _declare_keep(module), _join(module, True)
+    keep, join = _declare_keep(module), _join(module, field.wire_type == GROUP, True)
 
     def emit_joined(body: Body) -> None:
         b = body.builder
         owner, end, first = body.args
-        tag = I64(number << 3 | BYTES)
+        tag = I64(field.tag)
         joined_nbytes = b.call(join, [first, end, tag, NULL])
         region = b.sub(b.ptrtoint(end, I64), b.ptrtoint(first, I64))
         room = b.call(keep, [owner, first, region, tag, joined_nbytes])
@@ -117,7 +123,7 @@ def borrowed(
         b.ret(cgutils.pack_struct(b, [room, joined_nbytes]))
 
     args = [POINTER, POINTER, POINTER]
-    joined = outlined(module, "wire_joined", number, _PLACE, args, emit_joined, frozen=True, inline=False)
+    joined = outlined(module, "wire_joined", field.tag, _PLACE, args, emit_joined, frozen=True, inline=False)
 
     # A function of its own: branches in the caller would give each read a message, and a scan, of its own.
     def emit(body: Body) -> None:
@@ -127,14 +133,14 @@ def borrowed(
             b.ret(b.call(joined, [owner, end, first]))
         b.ret(cgutils.pack_struct(b, [pointer, nbytes]))
 
-    place = call_outlined(builder, "wire_message", number, _PLACE, [owner, end, *found], emit, frozen=True)
+    place = call_outlined(builder, "wire_message", field.tag, _PLACE, [owner, end, *found], emit, frozen=True)
     return builder.extract_value(place, 0), builder.extract_value(place, 1)
 
 
 def counted(
     context: Any,
     builder: ir.IRBuilder,
-    number: int,
+    field: WireField,
     owner: ir.Value,
     end: ir.Value,
     found: list[ir.Value],
@@ -146,8 +152,8 @@ def counted(
     variables = [cgutils.alloca_once_value(b, value) for value in (pointer, nbytes, owner)]
     with b.if_else(b.icmp_unsigned(">", count, I64(1)), likely=False) as (several, one):
         with several:
-            join = _join(b.module, False)
-            tag = I64(number << 3 | BYTES)
+            join = _join(b.module, field.wire_type == GROUP, False)
+            tag = I64(field.tag)
             joined_nbytes = b.call(join, [first, end, tag, NULL])
             made = context.nrt.meminfo_alloc(b, joined_nbytes)
             room = context.nrt.meminfo_data(b, made)

@@ -13,6 +13,7 @@ from yaffjit.jit import constants
 from yaffjit.jit.attributes import presence_target, widen
 from yaffjit.jit.emit import wire
 from yaffjit.jit.emit.outline import I32, NULL
+from yaffjit.jit.emit.wire_fields import wire_field
 from yaffjit.jit.emit.yaff import stored_type
 from yaffjit.jit.types import WireViewType, form
 from yaffjit.jit.wire import fragments
@@ -75,10 +76,12 @@ def read_message(
     made = cgutils.create_struct_proxy(view.field_type(f))(context, builder)
     if view.owned:
         made.pointer, made.nbytes, made.owner = fragments.counted(
-            context, builder, f.number, native.owner, end, found
+            context, builder, wire_field(view.mp, f), native.owner, end, found
         )
     else:
-        made.pointer, made.nbytes = fragments.borrowed(builder, f.number, native.owner, end, found)
+        made.pointer, made.nbytes = fragments.borrowed(
+            builder, wire_field(view.mp, f), native.owner, end, found
+        )
         made.owner = native.owner
     return made._getvalue()
 
