@@ -319,13 +319,15 @@ def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: 
     for how in ("compiled", "there already, loaded"):
         done = process("warm", "ads.proto", "ads.Banner", "id", "stats.ctr", "id")
         assert (done.stderr, done.returncode) == ("", 0)
-        verifier, floats, frames, universal, columns, presence = done.stdout.splitlines()
+        verifier, floats, frames, universal, views, columns, presence = done.stdout.splitlines()
         time, folder = r"\d+\.\d s, in ", f"{re.escape(str(tmp_path))}/"
         assert re.fullmatch(f"the verifier: {how} in {time}{folder}kernels_.*", verifier)
         assert re.fullmatch(f"the text of floats: {how} in {time}{folder}jit_.*", floats)
         assert re.fullmatch(f"what splits files of messages: {how} in {time}{folder}kernels_.*", frames)
         documents = "what writes and reads universal documents"
         assert re.fullmatch(f"{documents}: {how} in {time}{folder}kernels_.*", universal)
+        opening = "what opens views of protobuf bytes"
+        assert re.fullmatch(f"{opening}: {how} in {time}{folder}kernels_.*", views)
         assert re.fullmatch(
             f"columns id, stats.ctr of ads.Banner: {how} in {time}{folder}columns_.*", columns
         )

@@ -33,7 +33,8 @@ class Warmed:
 
 
 def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator[Warmed]:
-    """Compile the verifier, what writes floats, splits files, codes universal documents and reads columns.
+    """Compile the verifier; what writes floats, splits files, codes universal documents, opens views of
+    protobuf bytes, and reads columns.
 
     Args:
         mp: the message type.
@@ -53,6 +54,7 @@ def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator
     yield _floats()
     yield _frames()
     yield _universal()
+    yield _views()
     for run in wanted:
         yield run()
 
@@ -91,6 +93,13 @@ def _universal() -> Warmed:
     from yaffjit.universal.compiled import Codec
 
     return _made("what writes and reads universal documents", list(Codec().kernels), started)
+
+
+def _views() -> Warmed:
+    started = time.perf_counter()
+    from yaffjit.kernels.wire_index import IndexKernel
+
+    return _made("what opens views of protobuf bytes", [IndexKernel().index_fields], started)
 
 
 def _columns(mp: MessagePlan, paths: tuple[str, ...]) -> list[Callable[[], Warmed]]:

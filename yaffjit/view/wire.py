@@ -15,6 +15,7 @@ from yaffjit.view.assemble import assemble
 from yaffjit.view.base import Access, Getter, Missing, Test, View
 from yaffjit.view.buffers import take
 from yaffjit.view.wire_fields import getter, is_present, is_set
+from yaffjit.view.wire_index import LARGE_NBYTES, scan_large
 from yaffjit.view.wire_scan import STRANGE, Field, Malformed, WireType, end_of_varint, scan, wire_type
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class WireView(View):
         self._place_ = place
         self._found_: dict[int, Any] = {}
         try:
-            if scan(self._wire_, data, begin, end, place.depth, self._found_):
+            pass_over = scan if end - begin < LARGE_NBYTES else scan_large
+            if pass_over(self._wire_, data, begin, end, place.depth, self._found_):
                 self._found_[STRANGE] = True
         except (Malformed, IndexError):
             raise self._fault_() from None

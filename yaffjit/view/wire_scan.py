@@ -42,7 +42,7 @@ MASK64 = 2**64 - 1
 STRANGE = 0
 
 # What to do with an occurrence: `Rule.op`.
-_NUMBER, _CLOSED, _TEXT, _MESSAGE, _RUN = range(5)
+NUMBER, CLOSED, TEXT, MESSAGE, RUN = range(5)
 
 
 class Malformed(Exception):
@@ -99,30 +99,34 @@ class WireType:
         self.takes_zero = (
             not self.fields and not self.descriptor.is_extendable and parser_habits().fieldless_take_zero
         )
-        members: dict[str, list[int]] = {}
+        self._oneofs: dict[str, list[int]] = {}
         for f in self.fields:
             if f.oneof:
-                members.setdefault(f.oneof, []).append(f.number)
+                self._oneofs.setdefault(f.oneof, []).append(f.number)
         self.by_number = {f.number: f for f in self.fields}
         self.by_tag: dict[int, Rule] = {}
         for f in self.fields:
-            rivals = tuple(number for number in members.get(f.oneof, ()) if number != f.number)
-            self._add_rules(f, rivals)
+            self._add_rules(f, self.rivals(f.number))
+
+    def rivals(self, number: int) -> tuple[int, ...]:
+        """The other members of the oneof that a field is in."""
+        members = self._oneofs.get(self.by_number[number].oneof, ())
+        return tuple(member for member in members if member != number)
 
     def _add_rules(self, f: Field, rivals: tuple[int, ...]) -> None:
         width = WIDTHS.get(f.kind, 0)
         wire_type = {4: FIXED32, 8: FIXED64}.get(width, VARINT)
         if f.kind in ("string", "bytes", "message"):
             wire_type = GROUP if f.is_group else BYTES
-        op = _NUMBER
+        op = NUMBER
         if f.repeated:
-            op = _RUN
+            op = RUN
         elif f.kind in ("string", "bytes"):
-            op = _TEXT
+            op = TEXT
         elif f.kind == "message":
-            op = _MESSAGE
+            op = MESSAGE
         elif f.numbers is not None:
-            op = _CLOSED
+            op = CLOSED
         numbers = f.numbers or frozenset()
         self.by_tag[f.number << 3 | wire_type] = Rule(op, f.number, rivals, 0, numbers)
         if f.repeated and wire_type not in (BYTES, GROUP):
@@ -210,9 +214,9 @@ def scan(typ: WireType, data: Data, pos: int, end: int, depth: int, found: dict[
             strange = True
             continue
         op, number, rivals, width, members = rule
-        if op == _NUMBER:
+        if op == NUMBER:
             found[number] = start
-        elif op == _RUN:
+        elif op == RUN:
             if width and (stop - start) % width:
                 raise Malformed
             spans = found.get(number)
@@ -221,9 +225,9 @@ def scan(typ: WireType, data: Data, pos: int, end: int, depth: int, found: dict[
             else:
                 spans.append(start)
                 spans.append(stop)
-        elif op == _TEXT:
+        elif op == TEXT:
             found[number] = start, stop
-        elif op == _MESSAGE:
+        elif op == MESSAGE:
             before = found.get(number)
             if before is None:
                 found[number] = start, stop
