@@ -393,8 +393,7 @@ def records(
 ) -> Records:
     """Messages that are already encoded, as records that are read in place.
 
-    Those of YaFF are verified first; protobuf bytes are checked whenever they are read, as far as they are,
-    and all of them by ``recs.verify()``.
+    Those of YaFF are verified first; protobuf bytes are checked as far as they are read, when they are.
 
     Args:
         message_type: their type.
