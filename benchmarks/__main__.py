@@ -37,6 +37,7 @@ from benchmarks import (
     transcode,
     universal,
     views,
+    wire,
 )
 from benchmarks.native import compiler_version
 from benchmarks.timing import Amount, Curve, Race, Result, run
@@ -58,6 +59,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "keys": keys.races,
     "universal": universal.races,
     "transcode": transcode.races,
+    "wire": wire.races,
 }
 AMOUNTS: dict[str, Callable[[bool], Iterable[Amount]]] = {
     "columns": columns.amounts,

@@ -87,6 +87,36 @@ class Reader:
         return partial(function, data.ctypes.data, offsets.ctypes.data, *more)
 
 
+class Wire:
+    """wire.c, loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        library = folder / "wire.so"
+        source = SOURCE.with_name("wire.c")
+        subprocess.run([compiler(), *FLAGS, str(source), "-o", str(library)], check=True)
+        self._library = ctypes.CDLL(str(library))
+
+    def banners(self, data: bytes, offsets: NDArray[np.int64], out: list[NDArray[Any]]) -> Any:
+        """A function without arguments that stores the five features of all rows, and returns the arrays."""
+        function = self._library.banners
+        function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_void_p] * len(out)]
+        function.restype = ctypes.c_int64
+        places = [array.ctypes.data for array in out]
+
+        def call() -> list[NDArray[Any]]:
+            assert function(data, offsets.ctypes.data, len(offsets) - 1, *places) >= 0
+            return out
+
+        return call
+
+    def campaigns(self, name: str, data: bytes, offsets: NDArray[np.int64]) -> Any:
+        """A function without arguments that returns a sum over all rows."""
+        function = getattr(self._library, name)
+        function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64]
+        function.restype = ctypes.c_int64
+        return lambda: function(data, offsets.ctypes.data, len(offsets) - 1)
+
+
 def _c_type(value: Any) -> Any:
     return ctypes.c_int64 if isinstance(value, int) else ctypes.c_void_p
 

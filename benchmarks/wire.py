@@ -1,0 +1,172 @@
+"""Protobuf bytes as they are, in jitted loops, beside wire.c and protobuf's parser."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+import yaffjit as yj
+from benchmarks.banners import made
+from benchmarks.native import Wire
+from benchmarks.timing import Bar, Race
+
+SCHEMA_FILE = Path(__file__).with_name("campaign.proto")
+# Operations, hackers of each: 0.5 KB, 20 KB, 2 MB and, at length, 100 MB.
+SHAPES = {"0.5 KB": (3, 4), "20 KB": (20, 28), "2 MB": (200, 280), "100 MB": (2000, 1400)}
+NBYTES = 20_000_000  # of all messages of a race, at least one
+QUICK_NBYTES = 200_000
+ROWS = 1_000_000
+QUICK_ROWS = 100_000
+
+
+@numba.njit
+def five(records, ids, prices, states, clicks, ctrs):  # type: ignore[no-untyped-def]
+    for row, banner in enumerate(records):
+        ids[row] = banner.id
+        prices[row] = banner.price
+        states[row] = banner.state
+        clicks[row] = banner.stats.clicks
+        ctrs[row] = banner.stats.ctr
+
+
+@numba.njit
+def shallow(records):  # type: ignore[no-untyped-def]
+    total = 0
+    for campaign in records:
+        total += np.int64(campaign.id) + len(campaign.operations) + len(campaign.tags)
+    return total
+
+
+@numba.njit
+def counts(records):  # type: ignore[no-untyped-def]
+    total = 0
+    for campaign in records:
+        for operation in campaign.operations:
+            total += 1 + len(operation.crew)
+    return total
+
+
+@numba.njit
+def deep(records):  # type: ignore[no-untyped-def]
+    total = 0
+    for campaign in records:
+        for operation in campaign.operations:
+            for hacker in operation.crew:
+                total += len(hacker.handle)
+    return total
+
+
+def races(quick: bool) -> Iterator[Race]:
+    with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as name:
+        native = Wire(Path(name))
+        yield banners(native, QUICK_ROWS if quick else ROWS)
+        for size, (operations, crew) in SHAPES.items():
+            if not (quick and size in ("2 MB", "100 MB")):
+                yield from campaigns(native, size, operations, crew, QUICK_NBYTES if quick else NBYTES)
+
+
+def banners(native: Wire, rows: int) -> Race:
+    data = made(rows)
+    records = yj.records(data.message_type, data.payloads * data.repeats, representation="protobuf")
+    joined, offsets = joined_of(data.payloads, data.repeats)
+    regular = yj.records(data.message_type, (joined, offsets), representation="protobuf")
+    kinds = (np.uint64, np.float64, np.int64, np.uint64, np.float64)
+    out = [np.empty(rows, kind) for kind in kinds]
+    out_of_c = [np.empty(rows, kind) for kind in kinds]
+    by_hand = native.banners(joined, offsets, out_of_c)
+
+    def by_protobuf() -> list[NDArray[Any]]:
+        parse = data.message_type.message_class.FromString
+        read = [
+            (m.id, m.price, m.state, m.stats.clicks, m.stats.ctr) for m in map(parse, data.payloads)
+        ] * data.repeats
+        return [np.array(column, kind) for column, kind in zip(zip(*read, strict=True), kinds, strict=True)]
+
+    def loop(held: Any) -> list[NDArray[Any]]:
+        five(held, *out)
+        return out
+
+    return Race(
+        f"five features of {rows:,} banners of protobuf bytes, in a jitted loop",
+        rows,
+        {
+            "C by hand": by_hand,
+            "yaffjit": partial(loop, regular),
+            "yaffjit, of bytes objects": partial(loop, records),
+            "google.protobuf": by_protobuf,
+        },
+        [Bar("yaffjit", "C by hand", at_most=1.15)],
+    )
+
+
+def campaigns(native: Wire, size: str, operations: int, crew: int, nbytes: int) -> Iterator[Race]:
+    Campaign = yj.load_schema(SCHEMA_FILE)["wire.Campaign"]
+    payload = campaign(Campaign.message_class, operations, crew, random.Random(1))
+    others = [
+        campaign(Campaign.message_class, operations, crew, random.Random(seed)) for seed in range(2, 12)
+    ]
+    payloads = [payload, *others] if len(payload) < 10**6 else [payload]
+    data, offsets = joined_of(payloads, max(1, nbytes // sum(map(len, payloads))))
+    rows = len(offsets) - 1
+    records = yj.records(Campaign, (data, offsets), representation="protobuf")
+    parse = Campaign.message_class.FromString
+    raw = [data[offsets[row] : offsets[row + 1]] for row in range(rows)]
+    plain: dict[str, Callable[[Any], int]] = {
+        "shallow": lambda m: m.id + len(m.operations) + len(m.tags),
+        "counts": lambda m: sum(1 + len(operation.crew) for operation in m.operations),
+        "deep": lambda m: sum(len(h.handle) for operation in m.operations for h in operation.crew),
+    }
+    for name, jitted in (("shallow", shallow), ("counts", counts), ("deep", deep)):
+        bars = [] if name == "counts" else [Bar("yaffjit", "C by hand", at_most=1.3)]
+        if name == "shallow":
+            bars.append(Bar("yaffjit", "google.protobuf", at_least=10.0 if size == "0.5 KB" else 100.0))
+        yield Race(
+            f"{name} of campaigns of {size}",
+            rows,
+            {
+                "C by hand": native.campaigns(name, data, offsets),
+                "yaffjit": partial(jitted, records),
+                "google.protobuf": lambda read=plain[name]: sum(map(read, map(parse, raw))),  # type: ignore[misc]
+            },
+            bars,
+        )
+
+
+def joined_of(payloads: list[bytes], repeats: int) -> tuple[bytes, NDArray[np.int64]]:
+    lengths = np.tile(np.array([len(payload) for payload in payloads], np.int64), repeats)
+    return b"".join(payloads) * repeats, np.concatenate(([0], np.cumsum(lengths)))
+
+
+def campaign(message_class: Any, operations: int, crew: int, chance: random.Random) -> bytes:
+    """A message of names, keys and numbers as an application has them."""
+    message = message_class(
+        id=chance.getrandbits(40),
+        name=f"campaign {chance.randrange(10**6)}",
+        started=chance.getrandbits(40),
+        tags=["red", "blue", "green"],
+    )
+    for _ in range(operations):
+        operation = message.operations.add(
+            id=chance.getrandbits(30),
+            name=f"operation {chance.randrange(1000)}",
+            budget=chance.random(),
+            done=chance.random() < 0.5,
+        )
+        for _ in range(crew):
+            operation.crew.add(
+                handle="h" * chance.randrange(4, 14),
+                key=chance.randbytes(8),
+                active=chance.random() < 0.7,
+                skill=chance.random(),
+                rank=chance.random(),
+            )
+    made: bytes = message.SerializeToString()
+    return made
