@@ -8,6 +8,7 @@ import mmap
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 from functools import cache
@@ -220,12 +221,40 @@ def test_views_are_read_only_and_stay_where_they_are(banner: tuple[Any, Any]) ->
     ):
         pickle.dumps(view)
     assert copy.deepcopy(view) is view
-    with pytest.raises(AttributeError, match="views have no extensions by name: ListFields has them"):
-        view.Extensions  # noqa: B018
     with pytest.raises(ValueError, match='has no "nope" field'):
         view.HasField("nope")
     with pytest.raises(ValueError, match="does not have presence"):
         view.HasField("id")
+
+
+def test_extensions() -> None:
+    message_type = everything()
+    pool = message_type.message_class.DESCRIPTOR.file.pool
+    note, extra, more, state = (
+        pool.FindExtensionByName(f"wire.{name}") for name in ("note", "extra", "more", "state")
+    )
+    message = message_type.message_class(i32=1)
+    message.Extensions[note] = "hi"
+    message.Extensions[extra].extend([1, 2])
+    message.Extensions[more].i32 = 5
+    view = message_type.view_protobuf(message.SerializeToString())
+    assert (view.Extensions[note], view.Extensions[extra], view.Extensions[more].i32) == ("hi", [1, 2], 5)
+    assert (view.Extensions[state], message.Extensions[state]) == (0, 0)
+    assert list(view.Extensions) == [more, note, extra]
+    assert len(view.Extensions) == len(message.Extensions) == 3
+    assert (note in view.Extensions, state in view.Extensions) == (True, False)
+    assert (view.HasExtension(note), view.HasExtension(state)) == (True, False)
+    assert [field.number for field, _ in view.ListFields()] == [1, 100, 101, 102]
+    for odd, text in (
+        (extra, "Field is repeated. A singular method is required."),
+        ("x", "Object 'x' is not a field descriptor"),
+        (message_type.message_class.DESCRIPTOR.fields[0], "Field wire.Everything.i32 is not an extension"),
+    ):
+        for held in (view, message):
+            with pytest.raises(KeyError, match=re.escape(text)):
+                held.HasExtension(odd)
+    with pytest.raises(KeyError, match=re.escape("Extension doesn't match (wire.Empty vs wire.note)")):
+        schema("wire.proto")["wire.Empty"].view_protobuf(b"").HasExtension(note)
 
 
 def test_well_known_types() -> None:

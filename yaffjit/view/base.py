@@ -188,7 +188,8 @@ class View:
 
     Clear = ClearExtension = ClearField = CopyFrom = DiscardUnknownFields = _CHANGES
     MergeFrom = MergeFromString = ParseFromString = SetInParent = _CHANGES
-    Extensions = HasExtension = _NO_EXTENSIONS
+    Extensions: Any = _NO_EXTENSIONS
+    HasExtension: Any = _NO_EXTENSIONS
 
     # Python's own
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from yaffjit.codec.verify_protobuf_met import Place, fault_met, placed
@@ -12,8 +12,9 @@ from yaffjit.errors import VerifyError, YaffjitError
 from yaffjit.forks import renew_in_forks
 from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.view.assemble import assemble
-from yaffjit.view.base import Access, Getter, Missing, Test, View
+from yaffjit.view.base import Access, Getter, Test, View
 from yaffjit.view.buffers import take
+from yaffjit.view.wire_extensions import Extensions, find_extension
 from yaffjit.view.wire_fields import getter, is_present, is_set
 from yaffjit.view.wire_index import LARGE_NBYTES, scan_large
 from yaffjit.view.wire_scan import STRANGE, Field, Malformed, WireType, end_of_varint, scan, wire_type
@@ -54,9 +55,9 @@ class WireView(View):
     _wire_: ClassVar[WireType]
     _root_: ClassVar[Place]
     _plan_: ClassVar[Any] = _LazyPlan()
-    Extensions = HasExtension = Missing(
-        "views have no extensions by name: ListFields has them, to_message too"
-    )
+    # Descriptor, whether it's set and getter of each extension, by full name and ascending number.
+    _extensions_: ClassVar[Mapping[str, tuple[Any, Test, Getter]]]
+    Extensions: Any = property(Extensions, doc="The extensions, read by their FieldDescriptor.")
 
     def __init__(
         self,
@@ -107,6 +108,13 @@ class WireView(View):
         pieces = tuple(own), tuple(part._begin_ for part in parts)
         merged = b"".join([data[part._begin_ : part._end_] for part in parts])
         return cls(merged, 0, nbytes, None, None, Place(before, name, index, 0, depth, pieces))
+
+    def HasExtension(self, extension: Any) -> bool:
+        """Whether an extension is set, which is given by its FieldDescriptor; KeyError for a repeated one."""
+        field, is_set, _ = find_extension(self, extension)
+        if field.is_repeated:
+            raise KeyError("Field is repeated. A singular method is required.")
+        return is_set(self)
 
     def _fault_(self, at: int = -1) -> YaffjitError:
         """What to raise for what was read at ``at``, absolute; -1 for the message itself."""
@@ -198,6 +206,7 @@ def _make_class(plan: Plan, full_name: str) -> type[WireView]:
         _schema_=plan.schema,
         _wire_=typ,
         _root_=Place(None, full_name),
+        _extensions_={listed[0].full_name: listed for listed in access.listed if listed[0].is_extension},
     )
 
 
