@@ -49,7 +49,7 @@ def outcome(function: Callable[[], Any], show: Callable[[Any], str] = repr) -> s
 
 def write_options(**given: Any) -> Any:
     options = {"compact": True, "width": "java", "order": "swapped", "strings": "utf8", "null": False}
-    return public._write_options(*{**options, "max_depth": 512, **given}.values())
+    return public.write_options(*{**options, "max_depth": 512, **given}.values())
 
 
 def read_options(**given: Any) -> Any:

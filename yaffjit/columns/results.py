@@ -336,6 +336,8 @@ def plain(column: Column) -> list[Any]:
 
 def shown_value(value: Any) -> str:
     """One row as it is printed."""
+    if value is np.ma.masked:
+        return "--"
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     if isinstance(value, (str, bytes)):

@@ -243,6 +243,17 @@ def bits_of_float(typingctx: Any, number: Any) -> Any:
 
 
 @intrinsic
+def bits_of_float32(typingctx: Any, number: Any) -> Any:
+    """The bits of the float32 nearest to a float64, as a nonnegative int64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        narrow = builder.fptrunc(args[0], ir.FloatType())
+        return builder.zext(builder.bitcast(narrow, ir.IntType(32)), _INT64)
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
 def byte_swapped(typingctx: Any, word: Any) -> Any:
     """An int64 with its bytes in the opposite order."""
 
@@ -267,6 +278,17 @@ def ordered(word: int, bits: int, order: int) -> int:
         return word
     word = byte_swapped(word)
     return word if bits == 64 else (word >> (64 - bits)) & ((1 << bits) - 1)
+
+
+_FLOAT32_INFINITY = 0x7F800000
+_FLOAT64_INFINITY = -0x20000000000000  # without its sign, one bit to the left
+
+
+@inner
+def float32_fits(number: float) -> bool:
+    """Whether a float64 doesn't become infinite as a float32, unless it is."""
+    is_infinite = bits_of_float32(number) & 0x7FFFFFFF == _FLOAT32_INFINITY
+    return not is_infinite or bits_of_float(number) << 1 == _FLOAT64_INFINITY
 
 
 @inner

@@ -17,6 +17,9 @@ _HOMES = {
     "validate": "yaffjit.universal.codec",
     "view": "yaffjit.universal.views",
     "cursor": "yaffjit.universal.cursors",
+    "columns": "yaffjit.universal.columnar",
+    "encode_columns": "yaffjit.universal.encoding",
+    "MaskedTextColumn": "yaffjit.universal.columnar",
     "ObjectView": "yaffjit.universal.views",
     "CollectionView": "yaffjit.universal.views",
     "Cursor": "yaffjit.universal.cursors",
@@ -30,11 +33,14 @@ __all__ = [
     "Cursor",
     "DocumentError",
     "KindError",
+    "MaskedTextColumn",
     "ObjectView",
     "TruncatedError",
+    "columns",
     "cursor",
     "dump",
     "dumps",
+    "encode_columns",
     "load",
     "load_each",
     "loads",
@@ -44,7 +50,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from yaffjit.universal.codec import dump, dumps, load, load_each, loads, validate
+    from yaffjit.universal.columnar import MaskedTextColumn, columns
     from yaffjit.universal.cursors import Cursor, cursor
+    from yaffjit.universal.encoding import encode_columns
     from yaffjit.universal.refusals import DocumentError, KindError, TruncatedError
     from yaffjit.universal.views import CollectionView, ObjectView, view
 

@@ -73,7 +73,7 @@ def dumps(
         EncodeError: something has no code: None, bytes, integers beyond 64 bits, keys that aren't text, lone
             surrogates, other types; or it's nested deeper, or changes while it's written. Names the path.
     """
-    options, flags = _write_options(compact, width, order, strings, null, max_depth)
+    options, flags = write_options(compact, width, order, strings, null, max_depth)
     codec = loaded.codec
     if codec is None:
         codec = loaded.for_object(obj)
@@ -110,8 +110,8 @@ def loads(
     options, flags = read_options(compact, order, null, False, max_items, max_depth)
     codec = loaded.codec
     if codec is None or type(buf) is not bytes:
-        return _read_whole(byte_view(buf), options, flags)
-    try:  # as `_read_whole`, but nothing is called on the way
+        return read_whole(byte_view(buf), options, flags)
+    try:  # as `read_whole`, but nothing is called on the way
         return codec.read(buf, 0, flags | WHOLE, options.max_items)
     except DocumentError as error:
         error.hint = _hint(buf, options)
@@ -137,7 +137,7 @@ def validate(
         TypeError, ValueError: as `loads`.
     """
     options, flags = read_options(compact, order, null, True, max_items, max_depth)
-    _read_whole(byte_view(buf), options, flags)
+    read_whole(byte_view(buf), options, flags)
 
 
 def dump(obj: Any, file: IO[bytes], **options: Any) -> None:
@@ -196,7 +196,7 @@ def load_each(
         begin += pos
 
 
-def _read_whole(data: bytes | memoryview, options: ReadOptions, flags: int) -> Any:
+def read_whole(data: bytes | memoryview, options: ReadOptions, flags: int) -> Any:
     codec = loaded.codec or loaded.for_bytes(len(data))
     try:
         if codec is None:
@@ -267,12 +267,12 @@ def _moved(error: DocumentError, begin: int) -> DocumentError:
 
 
 @lru_cache(64)
-def _write_options(
+def write_options(
     compact: bool, width: Width, order: Order, strings: Strings, null: bool, max_depth: int
 ) -> tuple[WriteOptions, int]:
-    _one_of("width", width, WIDTHS)
-    _one_of("order", order, ORDERS)
-    _one_of("strings", strings, STRINGS)
+    one_of("width", width, WIDTHS)
+    one_of("order", order, ORDERS)
+    one_of("strings", strings, STRINGS)
     _depth(max_depth)
     options = WriteOptions(bool(compact), width, order, strings, bool(null), max_depth)
     return options, write_flags(options)
@@ -282,7 +282,7 @@ def _write_options(
 def read_options(
     compact: bool, order: Order, null: bool, strict: bool, max_items: int | None, max_depth: int
 ) -> tuple[ReadOptions, int]:
-    _one_of("order", order, ORDERS)
+    one_of("order", order, ORDERS)
     _depth(max_depth)
     if max_items is None:
         max_items = UNLIMITED
@@ -292,7 +292,7 @@ def read_options(
     return options, read_flags(options)
 
 
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ValueError(f"{name} is {value!r} ({', '.join(map(repr, known))})")
 

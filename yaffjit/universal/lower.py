@@ -18,7 +18,7 @@ Lowered = tuple[int, Any, int, int, int]
 
 # By the kind and width of a dtype: the one that numbers are written from, and its code. An unsigned integer
 # takes the next wider signed one.
-_FORMS = {
+FORMS = {
     "b1": ("?", TRUE),
     "i1": ("<i1", INT8),
     "i2": ("<i2", INT16),
@@ -58,7 +58,7 @@ def lower(value: Any, default: Callable[[Any], Any] | None) -> Lowered | None:
         return _of_array(value)
     elif isinstance(value, np.ndarray) and value.dtype.kind == "U":
         plain = value.tolist()
-    elif isinstance(value, np.generic) and (form := _FORMS.get(value.dtype.str[1:])) is not None:
+    elif isinstance(value, np.generic) and (form := FORMS.get(value.dtype.str[1:])) is not None:
         return _of_scalar(value, *form)
     elif default is not None:
         plain = default(value)
@@ -68,7 +68,7 @@ def lower(value: Any, default: Callable[[Any], Any] | None) -> Lowered | None:
 
 
 def _of_array(array: NDArray[Any]) -> Lowered:
-    form = _FORMS.get(array.dtype.str[1:])
+    form = FORMS.get(array.dtype.str[1:])
     if form is None or isinstance(array, np.ma.MaskedArray):  # text, objects
         return SUBSTITUTE, array.tolist(), 0, 0, 0
     if array.ndim == 0:

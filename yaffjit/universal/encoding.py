@@ -1,0 +1,298 @@
+"""A collection of like objects from columns, without an object for each."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yaffjit.columns.results import TextColumn
+from yaffjit.errors import EncodeError
+from yaffjit.universal.codec import dumps, one_of, write_options
+from yaffjit.universal.codes import (
+    DEFAULT_MAX_DEPTH,
+    PAYLOAD_NBYTES,
+    TRUE,
+    UTF8,
+    Order,
+    Strings,
+)
+from yaffjit.universal.compiled import loaded
+from yaffjit.universal.lower import FORMS
+from yaffjit.universal.plain_write import WriteOptions
+
+if TYPE_CHECKING:
+    from yaffjit.kernels.universal_encode import Kernels
+
+_KEPT = 1 << 20  # a flag
+_MAX_INT64 = 2**63 - 1
+_kernels: list[Kernels] = []
+_lock = threading.Lock()
+
+
+def encode_columns(
+    columns: Any,
+    *,
+    compact: bool = True,
+    width: Literal["java", "smallest"] | None = None,
+    order: Order = "swapped",
+    strings: Strings = "utf8",
+    null: bool = False,
+) -> bytes:
+    """Write columns as a collection of objects, one a row; the bytes are those of `dumps` of these dicts.
+
+    Args:
+        columns: by key numpy arrays of bools, integers or floats, masked ones too, or of text; Arrow arrays
+            of these, a `TextColumn`; or an Arrow table or record batch. All of one length.
+        compact, order, strings: as for `yaffjit.universal.dumps`.
+        width: None: numbers keep the width of their column, as numpy's scalars do, and unsigned integers take
+            the next wider one; "java", "smallest": integers as `dumps` writes Python's.
+        null: write what is missing as null; else an object hasn't that key.
+
+    Raises:
+        EncodeError: an integer is above 2**63 - 1; names the row and the column.
+        ValueError: columns are of different lengths.
+        TypeError: a column is of something else.
+    """
+    if width is not None:
+        one_of("width", width, ("java", "smallest"))
+    options, flags = write_options(compact, width or "java", order, strings, null, DEFAULT_MAX_DEPTH)
+    given = [_Given(name, column) for name, column in _items(columns)]
+    rows = given[0].rows if given else 0
+    for one in given:
+        if one.rows != rows:
+            raise ValueError(
+                f"column {one.name!r} has {one.rows} rows, but column {given[0].name!r} has {rows}"
+            )
+    if not _is_compiled(sum(one.nbytes for one in given)):
+        return _plain(given, rows, options, width is None)
+    kept = width is None or not any(7 <= one.code <= 10 for one in given)
+    flags |= _KEPT if kept else 0
+    if kept and rows and all(one.mask is None and one.code != UTF8 for one in given):
+        return _alike(given, rows, options, flags)
+    words = np.array([word for one in given for word in one.words(options)] or [0], np.int64)
+    nbytes = _kernels[0].measure(rows, flags, _address(words), len(given))
+    made, address = _new_bytes(nbytes)
+    written = _kernels[0].encode(address, rows, flags, _address(words), len(given))
+    assert written == nbytes
+    return made
+
+
+def _items(columns: Any) -> list[tuple[str, Any]]:
+    if isinstance(columns, Mapping):
+        return list(columns.items())
+    if hasattr(columns, "column_names"):  # of pyarrow
+        names = list(columns.column_names)
+        if len(set(names)) < len(names):
+            raise ValueError("the table has two columns of one name")
+        return [(name, columns.column(i)) for i, name in enumerate(names)]
+    raise TypeError(f"columns are a mapping or an Arrow table, not {type(columns).__name__}")
+
+
+class _Given:
+    """A column that's written.
+
+    Attributes:
+        values: little-endian numbers as wide as their code; of text UTF-8.
+        offsets: of text.
+        mask: a byte a row, 1 where it's missing; None if none is.
+    """
+
+    def __init__(self, name: Any, column: Any) -> None:
+        if not isinstance(name, str):
+            raise EncodeError(f"a key is of type {type(name).__name__}, but keys are text")
+        self.name = name
+        self.mask: NDArray[np.uint8] | None = None
+        self.offsets: NDArray[np.int64] = np.zeros(0, np.int64)
+        if hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__"):
+            column = self._of_arrow(column)
+        elif isinstance(column, TextColumn):
+            column = self._of_arrow(column.to_arrow())
+        if isinstance(column, np.ma.MaskedArray):
+            mask = np.ma.getmaskarray(column)
+            self.mask = np.ascontiguousarray(mask).view(np.uint8) if mask.any() else None
+            column = column.data
+        array = np.asarray(column) if self.offsets.size == 0 else column
+        self.rows = len(self.offsets) - 1 if self.offsets.size else len(array) if array.ndim else -1
+        if self.offsets.size:
+            self.values: NDArray[Any] = array
+            self.code = UTF8
+        elif array.ndim == 1 and array.dtype.kind in "UO":
+            self._of_objects(array)
+        else:
+            self._of_numbers(array)
+        self.key = name.encode() if not _has_surrogates(name) else b""
+        if _has_surrogates(name):
+            raise EncodeError(f"column {name!r}: the key has a lone surrogate")
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes) + self.rows * len(self.key)
+
+    def _of_arrow(self, column: Any) -> Any:
+        """Numbers of an Arrow array; of text the bytes, and its offsets are taken."""
+        import pyarrow as pa
+
+        array = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):  # of no chunks
+            array = pa.array([], array.type)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if array.null_count:
+            mask = array.is_null().to_numpy(zero_copy_only=False)
+            self.mask = mask.view(np.uint8)
+        typ = array.type
+        if pa.types.is_null(typ):
+            return np.zeros(len(array), np.int8)
+        if pa.types.is_string(typ) or pa.types.is_large_string(typ) or pa.types.is_string_view(typ):
+            array = array.cast(pa.large_string())
+            _, offsets, data = array.buffers()
+            empty = np.zeros(array.offset + len(array) + 1, np.int64)
+            all_offsets = empty if offsets is None else np.frombuffer(offsets, np.int64)
+            self.offsets = all_offsets[array.offset : array.offset + len(array) + 1]
+            return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        if not (pa.types.is_boolean(typ) or pa.types.is_integer(typ) or pa.types.is_floating(typ)):
+            raise TypeError(f"column {self.name!r} is of Arrow's {typ}; there are bools, numbers and text")
+        return array.fill_null(False if pa.types.is_boolean(typ) else 0).to_numpy(zero_copy_only=False)
+
+    def _of_objects(self, array: NDArray[Any]) -> None:
+        """Text as Python's objects or numpy's; None is missing."""
+        import pyarrow as pa
+
+        items = array.tolist()
+        masked = self.mask
+        if masked is not None:
+            items = [None if masked[i] else item for i, item in enumerate(items)]
+        for row, item in enumerate(items):
+            if item is not None and not isinstance(item, str):
+                raise TypeError(f"column {self.name!r}, row {row}: text is needed, not {type(item).__name__}")
+            if item is not None and _has_surrogates(item):
+                raise EncodeError(f"column {self.name!r}, row {row}: the text has a lone surrogate")
+        self.values = self._of_arrow(pa.array(items, pa.large_string()))
+        self.code = UTF8
+
+    def _of_numbers(self, array: NDArray[Any]) -> None:
+        form = FORMS.get(array.dtype.str[1:]) if array.ndim == 1 else None
+        if form is None:
+            what = f"{array.dtype} of shape {array.shape}"
+            raise TypeError(
+                f"column {self.name!r} is {what}; there are bools, numbers and text, in one dimension"
+            )
+        if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+            large = array > _MAX_INT64
+            if self.mask is not None:
+                large &= self.mask == 0
+            if large.any():
+                row = int(np.flatnonzero(large)[0])
+                text = "the integer needs 65 bits, but there are 64"
+                raise EncodeError(f"column {self.name!r}, row {row}: {text}")
+        dtype, self.code = form
+        self.values = np.ascontiguousarray(array, dtype)
+
+    def written_key(self, strings: Strings) -> bytes:
+        """The code and the bytes of the key, with their length, in plain mode."""
+        return dumps(self.name, compact=False, strings=strings)
+
+    def words(self, options: WriteOptions) -> list[int]:
+        """What `yaffjit.kernels.universal_encode` reads."""
+        self._key = np.frombuffer(self.written_key(options.strings), np.uint8)
+        return [
+            *(_address(self._key) + 1, len(self._key) - 1, self.code, _address(self.values)),
+            *(
+                0 if self.mask is None else _address(self.mask),
+                0 if self.code != UTF8 else _address(self.offsets),
+            ),
+            int(self._key[0]),
+        ]
+
+    def objects(self, kept: bool) -> list[Any]:
+        """What `dumps` is to write in each row, None where it's missing."""
+        if self.code == UTF8:
+            raw = self.values.tobytes()
+            ends = self.offsets.tolist()
+            items: list[Any] = [raw[a:b].decode() for a, b in itertools.pairwise(ends)]
+        else:
+            items = list(self.values) if kept or self.code > 10 else self.values.tolist()
+        return (
+            items if self.mask is None else [None if m else x for m, x in zip(self.mask, items, strict=True)]
+        )
+
+
+def _plain(given: list[_Given], rows: int, options: WriteOptions, kept: bool) -> bytes:
+    objects = {one.name: one.objects(kept) for one in given}
+    records = [
+        {name: items[row] for name, items in objects.items() if items[row] is not None or options.null}
+        for row in range(rows)
+    ]
+    return dumps(
+        records,
+        compact=options.compact,
+        width=options.width,
+        order=options.order,
+        strings=options.strings,
+        null=options.null,
+    )
+
+
+def _alike(given: list[_Given], rows: int, options: WriteOptions, flags: int) -> bytes:
+    """The collection where all objects have the same keys, and values of fixed width."""
+    compact = options.compact
+    template = bytearray() if compact else bytearray([1])
+    places: list[int] = []
+    for one in given:
+        key = one.written_key(options.strings)
+        begin = len(template)
+        if compact:
+            template += bytes([key[0] | one.code << 4]) + key[1:]
+        else:
+            template += key + bytes([one.code])
+        places.append((begin if compact else len(template) - 1) if one.code == TRUE else len(template))
+        template += bytes(PAYLOAD_NBYTES.get(one.code, 0))
+    template.append(0x12 if compact else 2)
+    stride = len(template)
+    made, address = _new_bytes(rows * stride + (1 if compact else 2))
+    words = np.array([word for one in given for word in one.words(options)] or [0], np.int64)
+    found, at = np.frombuffer(bytes(template), np.uint8), np.array(places or [0], np.int64)
+    _kernels[0].encode_alike(
+        *(address + 1, rows, stride, _address(found), _address(at), flags, _address(words), len(given))
+    )
+    ctypes.memset(address, 0x13 if compact else 3, 1)
+    ctypes.memset(address + len(made) - 1, 0x42 if compact else 4, 1)
+    return made
+
+
+def _new_bytes(nbytes: int) -> tuple[bytes, int]:
+    """Bytes that nobody else has, which are still to be written, and their address."""
+    make = ctypes.pythonapi.PyBytes_FromStringAndSize
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t)
+    made: bytes = make(None, nbytes)
+    return made, np.frombuffer(made, np.uint8).__array_interface__["data"][0]
+
+
+def _is_compiled(nbytes: int) -> bool:
+    """Whether compiled code is to write; it's loaded then."""
+    if loaded.for_bytes(nbytes) is None:
+        return False
+    with _lock:
+        if not _kernels:
+            from yaffjit.kernels.universal_encode import Kernels
+
+            _kernels.append(Kernels())
+    return True
+
+
+def _has_surrogates(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
