@@ -396,6 +396,11 @@ def test_text_that_is_not_utf8() -> None:
     view, message = everything().view_protobuf(payload), everything().message_class.FromString(payload)
     assert (view.text, view.texts) == (b"\xff", [b"\xfe"]) == (message.text, list(message.texts))
     assert yj.to_dict(view) == yj.to_dict(message)
+    flags = b"\xda\x01\x05\x08\x01\x12\x01\xfd"  # by_flag: a text in a map
+    for bad in (payload[:3], payload[3:], b"\x8a\x01\x03" + payload[:3], flags):
+        with pytest.raises(yj.JsonError, match=r"wire.Everything has no JSON form: its text isn't UTF-8"):
+            yj.to_json(everything().view_protobuf(bad))
+    assert json.loads(yj.to_json(everything().view_protobuf(b"\x82\x01\x01\xff"))) == {"raw": "/w=="}
 
 
 LEFT = "a varint doesn't end within the 0 bytes that are left"

@@ -68,12 +68,31 @@ def to_json(message: Any, **options: Any) -> str:
         text = _json(message, options)
         # protobuf prints text that isn't UTF-8 as Python's bytes.
         if view is not None and ("\"b'" in text or '"b\\"' in text):
-            to_dict(view)
+            _decode_text(message)
     except UnicodeDecodeError as error:
         raise JsonError(f"{name} has no JSON form: its text isn't UTF-8 ({error})") from None
     except _json_errors() as error:
         raise JsonError(f"{name} has no JSON form: {error}") from None
     return text
+
+
+def _decode_text(message: Any) -> None:
+    """Raises UnicodeDecodeError where a string field of a message has bytes, or is in a map that has."""
+    from google.protobuf.message import Message
+
+    for field, value in type(message).ListFields(message):
+        held: Any = value if isinstance(value, (Sequence, Mapping)) and field.is_repeated else [value]
+        if isinstance(held, Mapping):
+            held = [one for pair in held.items() for one in pair]
+        for one in held:
+            if isinstance(one, Message):
+                _decode_text(one)
+            elif isinstance(one, bytes) and field.type == field.TYPE_STRING:
+                one.decode()
+            elif isinstance(one, bytes) and field.message_type is not None:
+                value_field = field.message_type.fields_by_name["value"]
+                if value_field.type == value_field.TYPE_STRING:
+                    one.decode()
 
 
 def _json(message: Any, options: dict[str, Any]) -> str:
