@@ -145,14 +145,15 @@ def _find_fault(start, nbytes, error):  # type: ignore[no-untyped-def]
         return LONE_END, at - start, 0, 0, number, 0
     index = 0
     pos = start
-    while pos < at:
-        tag, pos, _ = _tag(pos, end)
-        if tag >> 3 == number:
-            index += 1
-        if tag & 7 == 3:
-            pos, _, _, _ = _group(pos, end, tag >> 3, pos)
-        else:
-            pos, _, _, _ = _value(pos, end, tag & 7)
+    while pos < at and fault == 0:  # another thread may have written there since
+        tag, behind, fault = _tag(pos, end)
+        if fault == 0:
+            if tag >> 3 == number:
+                index += 1
+            if tag & 7 == 3:
+                pos, _, _, fault = _group(behind, end, tag >> 3, pos)
+            else:
+                pos, _, _, fault = _value(behind, end, tag & 7)
     if wire_type > 5:
         return WIRE_TYPE, at - start, number, index, wire_type, 5
     if wire_type == 3:
