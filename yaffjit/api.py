@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from yaffjit.errors import SchemaError, near_names
 from yaffjit.forks import renew_properties
 from yaffjit.introduce import load_jit, tell_numba
+from yaffjit.universal.message_type import UniversalMethods
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -150,7 +152,7 @@ def _schema_of(plan: Plan) -> Schema:
 
 
 @renew_properties
-class MessageType:
+class MessageType(UniversalMethods):
     """One message type of a schema: encodes, decodes, verifies, makes views and jitted getters."""
 
     def __init__(self, schema: Schema, full_name: str) -> None:
@@ -381,11 +383,7 @@ class MessageType:
         return f"<MessageType {self.full_name}>"
 
     def __reduce__(self) -> Any:
-        return _type_again, (self.schema, self.full_name)
-
-
-def _type_again(schema: Schema, full_name: str) -> MessageType:
-    return schema[full_name]
+        return operator.getitem, (self.schema, self.full_name)
 
 
 def records(
