@@ -581,3 +581,26 @@ def test_views_of_each_origin_read_bytes_above_127(
         assert view.SerializeToString(deterministic=True) == expected.SerializeToString(deterministic=True)
         assert [f.name for f, _ in view.ListFields()] == list(message)
         assert view.child.child.id == 200 and view.names[-1] == "\u20ac" and view.name == message["name"]
+
+
+@pytest.mark.parametrize("count", [0, 1, places.ARRAY_ROWS - 1, places.ARRAY_ROWS, 700, places.COMPILED_ROWS])
+@pytest.mark.parametrize("part", [slice(None), slice(3, 50)])
+def test_however_many_rows_are_taken(
+    row_type: yj.MessageType, tmp_path: Path, count: int, part: slice
+) -> None:
+    """Few are looked up one by one, more by numpy, many by a compiled loop: in chunks with nulls and not."""
+    payloads = [row_type.encode({"id": row + 1}) for row in range(60)]
+    offsets = np.cumsum([0, *map(len, payloads)])
+    whole = yj.records(row_type, (b"".join(payloads), offsets))
+    recs = yj.concat([whole[:7], whole[:1], whole[8:]])
+    nulls = pa.array([None if row % 5 == 2 else payload for row, payload in enumerate(payloads)])
+    yj.build_index(tmp_path / "x.arrow", row_type, yj.records(row_type, nulls))
+    rows = np.random.default_rng(count).integers(-40, 40, count)
+    for whole in (recs, yj.records(row_type, nulls), yj.open_index(tmp_path / "x.arrow", verify="batch")):
+        given_rows = rows.copy()
+        taken = whole[part].take(given_rows)
+        expected = [whole[part].payload(row) for row in rows.tolist()]
+        assert [taken.payload(row) for row in range(count)] == expected
+        assert taken.valid.tolist() == [payload is not None for payload in expected]
+        assert given_rows.tolist() == rows.tolist()
+        assert [view.id for view in taken] == [whole[part][row].id for row in rows.tolist()]

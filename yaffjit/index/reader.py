@@ -280,7 +280,7 @@ class _CheckedChunks(Chunks):
             self._files.keys.check_contents()
 
     def ready_rows(self, rows: Int64Array) -> None:
-        self._files.ensure_batches(np.unique(self._numbers(rows)).tolist())
+        self._files.ensure_batches(np.unique(self.numbers(rows)).tolist())
 
     def parts(self, start: int, count: int) -> list[Chunk]:
         self._files.ensure(start, count)

@@ -258,21 +258,26 @@ class Chunks:
     def valid_rows(self, rows: Int64Array) -> npt.NDArray[np.bool_]:
         """Which of some rows in any order aren't null."""
         found = np.ones(len(rows), np.bool_)
-        if not self.has_nulls:
-            return found
-        numbers = self._numbers(rows)
-        order = np.argsort(numbers, kind="stable")
-        for mine in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-            number = int(numbers[mine[0]]) if len(mine) else 0
-            chunk = self.chunks[number]
-            if chunk.bitmap is not None and len(mine):
-                bits = rows[mine] - (self._ends[number] - chunk.rows) + chunk.bit
+        for chunk, mine, within in self.groups(rows) if self.has_nulls else ():
+            if chunk.bitmap is not None:
+                bits = within + chunk.bit
                 found[mine] = chunk.bitmap[bits >> 3] >> (bits & 7) & 1
         return found
 
-    def _numbers(self, rows: Int64Array) -> Int64Array:
+    def numbers(self, rows: Int64Array) -> Int64Array:
         """The number of each row's chunk."""
         return np.searchsorted(self._ends, rows, side="right")
+
+    def groups(self, rows: Int64Array) -> Iterator[tuple[Chunk, Int64Array, Int64Array]]:
+        """Each chunk that rows in any order touch, which of them lie there, and where within it."""
+        if not len(rows):
+            return
+        numbers = self.numbers(rows)
+        order = np.argsort(numbers, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+            number = int(numbers[mine[0]])
+            chunk = self.chunks[number]
+            yield chunk, mine, rows[mine] - (self._ends[number] - chunk.rows)
 
     def payload(self, row: int) -> bytes | None:
         """The bytes of a message; None of a null row."""

@@ -188,10 +188,10 @@ class Records:
         return Chunks(self._plan.plan, store.parts(start, count), memory=store.memory)
 
     def _taken(self, rows: npt.NDArray[np.int64]) -> Records:
-        """Rows of these records by number, from 0 to their count."""
+        """Rows of these records by number, from 0 to their count, in an array that is ours to change."""
         store = self._store
         store.check()
-        rows = rows + self._start
+        rows += self._start
         places = store.taken(rows) if isinstance(store, Places) else Places.of_rows(store, rows)
         return Records._of(self._plan, places, self.representation)
 

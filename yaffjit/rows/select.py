@@ -81,16 +81,18 @@ def _of_objects(key: Any, array: Any, expected: str) -> Any:
 
 
 def _within(array: Any, count: int) -> Int64Array:
-    if array.dtype.kind == "i":
-        rows = array.astype(np.int64)
+    """The numbers, in an array that nobody else has."""
+    if array.dtype.kind != "i":  # which may be beyond int64
+        outside = np.flatnonzero((array < 0) | (array >= count))
+        if len(outside):
+            raise RowError(int(array[outside[0]]), count)
+    rows: Int64Array = array.astype(np.int64)
+    if rows.size and int(rows.min()) < 0:
         rows[rows < 0] += count
-    else:
-        rows = array
-    outside = np.flatnonzero((rows < 0) | (rows >= count))
-    if len(outside):
-        raise RowError(int(array[outside[0]]), count)
-    found: Int64Array = rows.astype(np.int64, copy=False)
-    return found
+    # One comparison each: what is below 0 is a large unsigned number.
+    if rows.size and int(rows.view(np.uint64).max()) >= count:
+        raise RowError(int(array[np.argmax((rows < 0) | (rows >= count))]), count)
+    return rows
 
 
 def _refuse(key: Any, expected: str) -> NoReturn:
