@@ -386,6 +386,16 @@ def test_mutants_between_pages_that_cannot_be_read() -> None:
     assert values > 10_000 and refused > 50_000
 
 
+def test_look_ups_and_columns_between_pages_that_cannot_be_read() -> None:
+    script = Path(__file__).with_name("universal_mutants.py")
+    done = subprocess.run(
+        [sys.executable, script, "look", "10000"], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    values, refused = map(int, done.stdout.split())
+    assert values > 5_000 and refused > 20_000
+
+
 # ---- references ----
 
 

@@ -2,6 +2,7 @@
 
 python tests/universal_mutants.py before|behind     reads one byte outside: must crash
 python tests/universal_mutants.py read [COUNT]      the compiled reader over damaged documents
+python tests/universal_mutants.py look [COUNT]      and what looks up and fills columns
 """
 
 from __future__ import annotations
@@ -68,6 +69,50 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
         yield bytes(data)
 
 
+def look(room: Any, count: int) -> tuple[int, int]:
+    """Look up in damaged documents and fill columns: how many gave something, how many were refused."""
+    from yaffjit import universal
+    from yaffjit.errors import YaffjitError
+    from yaffjit.universal.compiled import loaded
+
+    loaded.load()
+    for _ in range(600):  # then all is compiled
+        universal.view(b"\x21")
+    assert loaded.looker is not None
+    dtypes = {"k1": "i2", "k2": "f4", "k3": str, "k4": "?", "k5": "u4"}
+    paths = ["[0].k1", "[1][0]", "[-1].k3", "[0].k2[1].k0"]
+    shown = np.frombuffer((ctypes.c_uint8 * room.nbytes).from_address(room.begin), np.uint8).data
+    rng = random.Random(SEED)
+    alike = [
+        dumps([{"k1": i, "k2": 0.5, "k4": True} for i in range(4)], compact=compact)
+        for compact in (True, False)
+    ]
+    values = refused = 0
+    for i, data in enumerate(mutants(count, SEED)):
+        if i % 4 == 0:
+            damaged = bytearray(alike[i // 4 % 2])
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+            data = bytes(damaged[: rng.randrange(len(damaged) // 2, len(damaged) + 1)])
+        begin = room.nbytes - len(data)
+        shown[begin:] = data
+        options: dict[str, Any] = {"compact": i % 3 > 0, "null": i % 5 > 0}
+        for step in (*paths, "columns", "documents", "walk"):
+            try:
+                if step == "columns":
+                    universal.columns(shown[begin:], dtypes, **options)
+                elif step == "documents":
+                    middle = len(data) // 2
+                    universal.columns((shown[begin:], np.array([0, middle, len(data)])), dtypes, **options)
+                else:
+                    found = universal.view(shown[begin:], **options)
+                    if isinstance(found, universal.ObjectView | universal.CollectionView):
+                        list(found) if step == "walk" else found.get(step)
+                values += 1
+            except YaffjitError:
+                refused += 1
+    return values, refused
+
+
 def main(what: str, count: int) -> None:
     from guard import Guard
 
@@ -80,6 +125,9 @@ def main(what: str, count: int) -> None:
         ctypes.string_at(room.begin - 1, 1)
     if what == "behind":
         ctypes.string_at(room.begin + room.nbytes, 1)
+    if what == "look":
+        print(*look(room, count))
+        return
     read = Codec().read
     options = [
         read_options(compact, order, null, strict, None, 512)[1] | whole

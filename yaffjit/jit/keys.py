@@ -56,7 +56,7 @@ def find_plan(fingerprint: str, full_name: str) -> MessagePlan | None:
 def rebuild(key: Key) -> types.Type:
     """The living type of a key, or a placeholder."""
     kind, fingerprint, full_name, sources, details = key
-    if sources != source_hash():
+    if sources != source_hash() or kind not in _classes:
         return ForeignType(key)
     if not fingerprint:
         return _classes[kind](*details)

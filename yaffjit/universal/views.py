@@ -115,6 +115,17 @@ class View:
         found: str = self._typed(path, default, str, "text")
         return found
 
+    def has(self, path: str) -> bool:
+        """Whether a path leads to something, null too. Raises as `get` does."""
+        return self.get(path, _ABSENT) is not _ABSENT
+
+    def at(self, path: str) -> Any:
+        """`get` of what must be there. Raises KeyError where it isn't."""
+        found = self.get(path, _ABSENT)
+        if found is _ABSENT:
+            raise KeyError(path)
+        return found
+
     def value(self) -> Any:
         """All of it as dicts, lists and scalars, as `yaffjit.universal.loads` gives them.
 
@@ -173,9 +184,21 @@ class View:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({_shown(self, _SHOWN_LEVELS)})"
 
+    # What jitted code reads.
+
     @property
     def _owner_(self) -> Owner:
         return self._source.owner()
+
+    @property
+    def _nbytes(self) -> int:
+        return len(self._data)
+
+    @property
+    def _numba_type_(self) -> Any:
+        from yaffjit.universal.jitted import view_type
+
+        return view_type
 
 
 class ObjectView(View, Mapping[str, Any]):
@@ -280,11 +303,15 @@ def view(
         TypeError, ValueError: ``buf`` isn't a buffer, or isn't contiguous.
     """
     _, flags = read_options(compact, order, null, False, None, max_depth)
-    source = Source(byte_view(buf))
-    found = source.look.find(source.data, 0, flags, path_of(""), None)
+    return value_at(Source(byte_view(buf)), 0, flags)
+
+
+def value_at(source: Source, word: int, flags: int) -> Any:
+    """What a word of a cursor names: a view of a container, or a scalar."""
+    found = source.look.find(source.data, word, flags, path_of(""), None)
     if type(found) is not tuple:
         return found
-    return (ObjectView if found[1] == OBJECT else CollectionView)(source, 0, flags)
+    return (ObjectView if found[1] == OBJECT else CollectionView)(source, word, flags)
 
 
 def _shown(value: Any, levels: int) -> str:

@@ -1,0 +1,142 @@
+"""Views of universal documents in jitted code: what Python's views give, and their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import yaffjit as yj
+import yaffjit.universal.jitted
+from yaffjit import universal
+from yaffjit.universal import dumps, view
+
+pytestmark = pytest.mark.slow
+
+OBJ = {
+    "a": {"b": [1, 2.5, "caf\xe9", {"c": 7, "t": "\u0439"}], "q": True},
+    "n": None,
+    "\u0439": -(2**40),
+    "e": [],
+}
+OPTIONS = [
+    {"compact": compact, "order": order, "strings": strings, "width": width}
+    for compact, order, strings, width in (
+        (True, "swapped", "utf8", "java"),
+        (False, "big", "utf16", "smallest"),
+        (True, "little", "latin1", "java"),
+    )
+]
+
+
+def getters(v: Any) -> Any:
+    return (
+        v.get_int("a.b[3].c", 0),
+        v.get_int("a.b[9].c", -1),
+        v.get_int("n", 5),
+        v.get_float("a.b[1]"),
+        v.get_float("a.b[-4]", 0.5),
+        v.get_bool("a.q"),
+        v.get_text("a.b[2]"),
+        v.get_text("zz", "none"),
+        v.get_int("['\u0439']"),
+        v.has("a.b") and not v.has("a.c"),
+        len(v) + len(v["a"]["b"]) + len(v["e"]) + len(v.at("a.b[3]")),
+        "a" in v and "zz" not in v,
+    )
+
+
+def converted(v: Any, key: str) -> Any:
+    b = v["a"]["b"]
+    return b[0].as_int(), b[0].as_float(), b[1].as_float(), v["a"]["q"].as_bool(), b[3]["t"].as_text(), v[key]
+
+
+jitted_getters, jitted_converted = numba.njit(getters), numba.njit(converted)
+
+
+@numba.njit
+def of_array(data, key):  # type: ignore[no-untyped-def]
+    v = view(data)
+    return v.get_int("a.b[3].c", 0), v[key]
+
+
+@numba.njit
+def first_of_two(data):  # type: ignore[no-untyped-def]
+    return view(data[1:], order="big", compact=False)["x"]
+
+
+def test_jitted_code_reads_what_python_reads() -> None:
+    for options in OPTIONS:
+        data = dumps(OBJ, null=True, **options)
+        for buf in (data, np.frombuffer(data, np.uint8)):
+            v = universal.view(buf, compact=options["compact"], order=options["order"], null=True)
+            expected = getters(v)
+            assert jitted_getters(v) == expected
+            assert expected == (7, -1, 5, 2.5, 1.0, True, "caf\xe9", "none", -(2**40), True, 10, True)
+            for key in ("a", "\u0439", "e"):
+                found = jitted_converted(v, key)
+                assert found[:5] == (1, 1.0, 2.5, True, "\u0439") and found[5] == OBJ[key]
+
+
+def test_views_of_arrays_outlive_them() -> None:
+    obj = {**OBJ, "n": 1}
+    number, part = of_array(np.frombuffer(bytearray(dumps(obj)), np.uint8).copy(), "a")
+    assert number == 7 and part == OBJ["a"]
+    written = np.frombuffer(b"?" + dumps({"x": [1]}, order="big", compact=False), np.uint8).copy()
+    assert first_of_two(written) == [1]
+
+
+@numba.njit
+def one(v, index):  # type: ignore[no-untyped-def]
+    return v[index].as_int()
+
+
+@numba.njit
+def looked_up(v, key):  # type: ignore[no-untyped-def]
+    return v[key]
+
+
+@numba.njit
+def named(v):  # type: ignore[no-untyped-def]
+    return v.get_int("a.b[1]", 0)
+
+
+def test_errors_are_those_of_python() -> None:
+    data = dumps({"a": {"b": [1, "x"]}, "z": "end"})
+    v = universal.view(data)
+    for function in (named, named.py_func):
+        with pytest.raises(universal.KindError) as caught:
+            function(v)
+        assert str(caught.value) == "a.b[1]: text where an integer is asked for"
+    with pytest.raises(universal.KindError) as caught:
+        one(v["a"]["b"], 1)
+    assert str(caught.value) == "text, not an integer"
+    with pytest.raises(IndexError, match=r"^index out of range of a collection$"):
+        one(v["a"]["b"], 2)
+    with pytest.raises(KeyError, match="zz"):
+        looked_up(v, "zz")
+    for nbytes in range(1, len(data)):
+        cut = universal.view(data[:nbytes])
+        outcomes = []
+        for function in (jitted_getters, getters):
+            try:
+                outcomes.append(str(function(cut)))
+            except (yj.DecodeError, universal.KindError, KeyError) as error:
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1]
+
+
+def test_what_is_refused_when_it_is_compiled() -> None:
+    v = universal.view(dumps({"a": 1}))
+    for function, text in (
+        (lambda v, p: v.get_int(p, 0), "a path is written in the code, as 'a.b[3].c': not str"),
+        (lambda v, p: v.get_int("a..b", 0), "not a path, as a.b[3].c is one: 'a..b', at character 1"),
+        (lambda v, p: v[1.5], "values are looked up by text or by integers, not by float64"),
+    ):
+        with pytest.raises(yj.errors.CompileError) as caught:
+            numba.njit(function)(v, "a")
+        assert text in str(caught.value)
+    with pytest.raises(yj.errors.EscapeError):
+        numba.njit(lambda v: numba.typed.List([v]))(v)
