@@ -21,6 +21,7 @@ from yaffjit.jit.emit.wire_runs import (
     Shape,
     begin,
     is_at_element,
+    join,
     pass_over,
     settle,
 )
@@ -149,9 +150,7 @@ def _each(
     b.position_at_end(more)
     nbytes = b.sub(b.ptrtoint(at.run_end, I64), b.ptrtoint(at.run, I64))
     visit(at.run, nbytes, _scan(b, entry, at.run, nbytes, body.frozen))
-    for phi, one, other in zip(phis, cursor, pass_over(at), strict=True):
-        phi.add_incoming(one, before)
-        phi.add_incoming(other, b.block)
+    join(phis, cursor, before, pass_over(at), b.block)
     b.branch(loop)
     b.position_at_end(done)
 

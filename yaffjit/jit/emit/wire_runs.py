@@ -1,4 +1,4 @@
-"""Elements of a repeated field in protobuf bytes as LLVM: the next ones, those from an index on, how many.
+"""Elements of a repeated field in protobuf bytes as LLVM: the next ones, and those from an index on.
 
 All that lies behind one tag is a *run*: the values of a packed one, or a single value, text or message. So a
 field's elements are the elements of its runs, packed, unpacked or mixed. Where one is, is told by a *cursor*
@@ -23,7 +23,6 @@ from yaffjit.jit.emit.wire_fields import BYTES, FIXED32, FIXED64, GROUP, WireFie
 from yaffjit.jit.emit.wire_walk import Walker, read_varint, skip_group
 
 _CURSOR = ir.LiteralStructType([POINTER, I64, POINTER, POINTER])
-_MAX_VARINT_NBYTES = 10
 
 
 class Cursor(NamedTuple):
@@ -206,7 +205,7 @@ def seek(
         else:
             moved = pass_over(phis)
         moved = settle(b, shape, place, moved, frozen)
-        _join(phis, cursor, before, moved, b.block)
+        join(phis, cursor, before, moved, b.block)
         rest.add_incoming(index, before)
         rest.add_incoming(b.sub(rest, I64(1)), b.block)
         b.branch(loop)
@@ -216,29 +215,6 @@ def seek(
     args = [*cursor, index, place.end, place.number]
     found = call_outlined(builder, "wire_seek", shape, _CURSOR, args, emit, frozen, inline=False)
     return _unpack(builder, found)
-
-
-def count(builder: ir.IRBuilder, shape: Shape, place: Place, frozen: bool) -> ir.Value:
-    """How many elements there are, as an i64; ``~n`` if the varint at index ``n`` is bad."""
-    if not shape.packable:
-        return place.count
-
-    def emit(body: Body) -> None:
-        b = body.builder
-        place = Place(*body.args)
-        alone = is_single_run(b, place)
-        if shape.numbers is None:
-            unpacked = b.icmp_unsigned("!=", place.mask, I64(2))
-            empty = b.icmp_unsigned("==", place.count, I64(0))
-            body.return_unless(b.and_(unpacked, b.not_(empty)), place.count)
-            with b.if_then(alone):
-                if shape.width:
-                    b.ret(b.udiv(place.run_nbytes, I64(shape.width)))
-                else:
-                    b.ret(_count_varints(b, place, frozen))
-        b.ret(_count_all(b, shape, place, frozen))
-
-    return call_outlined(builder, "wire_count", shape, I64, [*place], emit, frozen)
 
 
 # ---- parts ----
@@ -257,7 +233,8 @@ def _unpack(builder: ir.IRBuilder, found: ir.Value) -> Cursor:
     return Cursor(*(builder.extract_value(found, i) for i in range(4)))
 
 
-def _join(phis: Cursor, first: Cursor, before: ir.Block, then: Cursor, block: ir.Block) -> None:
+def join(phis: Cursor, first: Cursor, before: ir.Block, then: Cursor, block: ir.Block) -> None:
+    """Give a loop's cursor its values: the first from before the loop, then those of the last turn."""
     for phi, one, other in zip(phis, first, then, strict=True):
         phi.add_incoming(one, before)
         phi.add_incoming(other, block)
@@ -430,7 +407,7 @@ def _emit_known(body: Body, shape: Shape) -> None:
     b.position_at_end(known)
     b.ret(_pack(b, cursor))
     b.position_at_end(other)
-    _join(phis, Cursor(*values), before, passed(cursor, after), other)
+    join(phis, Cursor(*values), before, passed(cursor, after), other)
     b.branch(loop)
 
 
@@ -453,69 +430,3 @@ def _ranges(numbers: tuple[int, ...]) -> list[tuple[int, int]]:
         else:
             found.append((number, number))
     return found
-
-
-def _count_varints(builder: ir.IRBuilder, place: Place, frozen: bool) -> ir.Value:
-    """As `count`, of one packed run of varints: their last bytes are those below 128."""
-
-    def emit(body: Body) -> None:
-        b = body.builder
-        run, nbytes = body.args
-        before = b.block
-        loop, more, done, bad = (b.append_basic_block() for _ in range(4))
-        b.branch(loop)
-        b.position_at_end(loop)
-        index, found, length = (b.phi(I64) for _ in range(3))
-        b.cbranch(b.icmp_unsigned("<", index, nbytes), more, done)
-        b.position_at_end(more)
-        byte = body.load(run, index, ir.IntType(8))
-        is_last = b.icmp_signed(">=", byte, byte.type(0))
-        longer = b.add(length, I64(1))
-        too_long = b.and_(b.not_(is_last), b.icmp_unsigned(">=", longer, I64(_MAX_VARINT_NBYTES)))
-        proceed = b.append_basic_block()
-        b.cbranch(too_long, bad, proceed)
-        b.position_at_end(proceed)
-        for phi, then in (
-            (index, b.add(index, I64(1))),
-            (found, b.add(found, b.zext(is_last, I64))),
-            (length, b.select(is_last, I64(0), longer)),
-        ):
-            phi.add_incoming(I64(0), before)
-            phi.add_incoming(then, proceed)
-        b.branch(loop)
-        b.position_at_end(done)
-        whole = b.icmp_unsigned("==", length, I64(0))
-        b.ret(b.select(whole, found, b.not_(found)))
-        b.position_at_end(bad)
-        b.ret(b.not_(found))
-
-    args = [place.run, place.run_nbytes]
-    return call_outlined(builder, "wire_count_varints", "", I64, args, emit, frozen, inline=False)
-
-
-def _count_all(builder: ir.IRBuilder, shape: Shape, place: Place, frozen: bool) -> ir.Value:
-    """As `count`, by a walk through all elements."""
-
-    def emit(body: Body) -> None:
-        b = body.builder
-        place = Place(*body.args)
-        cursor = begin(b, shape, place)
-        before = b.block
-        loop, more, done = (b.append_basic_block() for _ in range(3))
-        b.branch(loop)
-        b.position_at_end(loop)
-        phis = Cursor(*(b.phi(value.type) for value in cursor))
-        found = b.phi(I64)
-        at = settle(b, shape, place, phis, frozen)
-        b.cbranch(is_at_element(b, at), more, done)
-        b.position_at_end(more)
-        _, after = read(b, shape, at, frozen)
-        body.return_unless(b.icmp_unsigned("!=", after, NULL), b.not_(found))
-        _join(phis, cursor, before, passed(at, after), b.block)
-        found.add_incoming(I64(0), before)
-        found.add_incoming(b.add(found, I64(1)), b.block)
-        b.branch(loop)
-        b.position_at_end(done)
-        b.ret(found)
-
-    return call_outlined(builder, "wire_count_all", shape, I64, [*place], emit, frozen, inline=False)

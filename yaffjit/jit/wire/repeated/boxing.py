@@ -18,9 +18,16 @@ from yaffjit.jit.wire.repeated.type import WireRepeatedType
 @box(WireRepeatedType)
 def _box(typ: WireRepeatedType, value: ir.Value, c: Any) -> ir.Value:
     native = cgutils.create_struct_proxy(typ)(c.context, c.builder, value)
-    if typ.part:
-        return _box_part(typ, value, WireElements(c.context, c.builder, typ, native), c)
-    return box_container(c, typ, native, box_field, native.number)
+    if not typ.part:
+        return box_container(c, typ, native, box_field, native.number)
+    b = c.builder
+    result = cgutils.alloca_once(b, c.pyapi.pyobj)
+    with b.if_else(cgutils.is_not_null(b, native.table)) as (of_table, of_field):
+        with of_table:
+            b.store(_box_table(typ, value, native, c), result)
+        with of_field:
+            b.store(box_container(c, typ, native, box_list, native.number), result)
+    return b.load(result)
 
 
 def box_container(c: Any, typ: Any, native: Any, function: Any, number: ir.Value) -> ir.Value:
@@ -46,13 +53,14 @@ def box_container(c: Any, typ: Any, native: Any, function: Any, number: ir.Value
     return result
 
 
-def _box_part(typ: WireRepeatedType, value: ir.Value, elements: WireElements, c: Any) -> ir.Value:
-    """A new list; null if an element can't be made into an object."""
+def _box_table(typ: WireRepeatedType, value: ir.Value, native: Any, c: Any) -> ir.Value:
+    """A new list of what is in a slice's table; null if an element can't be made into an object."""
     b, api = c.builder, c.pyapi
+    elements = WireElements(c.context, b, typ, native)
     count = elements.count
     result = cgutils.alloca_once_value(b, api.list_new(count))
     with b.if_then(cgutils.is_not_null(b, b.load(result))), cgutils.for_range(b, count) as loop:
-        element = elements.at(loop.index)
+        element = elements.of_table(loop.index)
         c.context.nrt.incref(b, elements.type, element)
         obj = c.box(elements.type, element)
         with b.if_then(cgutils.is_null(b, obj), likely=False):
@@ -76,3 +84,8 @@ def box_field(key: tuple[str, str], address: int, nbytes: int, source: Any, numb
     view = box_wire_view(key, address, nbytes, source)
     name = next(f.name for f in view._plan_.fields if f.number == number)
     return getattr(view, name)
+
+
+def box_list(key: tuple[str, str], address: int, nbytes: int, source: Any, number: int) -> list[Any]:
+    """The list of all elements of a field that shares a variable with its slices; arguments as `box_field`."""
+    return list(box_field(key, address, nbytes, source, number))

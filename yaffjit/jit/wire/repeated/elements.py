@@ -10,12 +10,12 @@ from numba.core import cgutils, types
 from yaffjit.jit.attributes import widen
 from yaffjit.jit.emit.outline import I64, NULL, POINTER
 from yaffjit.jit.emit.wire import stored_bits
+from yaffjit.jit.emit.wire_counts import count
 from yaffjit.jit.emit.wire_fields import wire_field
 from yaffjit.jit.emit.wire_runs import (
     Cursor,
     Place,
     begin,
-    count,
     is_at_element,
     is_single_run,
     pass_over,
@@ -153,7 +153,7 @@ class WireElements(Elements):
         result = cgutils.alloca_once(b, self._context.get_value_type(self.type))
         with b.if_else(b.icmp_unsigned("!=", self._table, NULL)) as (of_table, of_field):
             with of_table:
-                b.store(self._of_table(index), result)
+                b.store(self.of_table(index), result)
             with of_field:
                 b.store(self._of_field(index), result)
         return b.load(result)
@@ -241,7 +241,8 @@ class WireElements(Elements):
     def _row_nbytes(self) -> int:
         return 8 if self.shape.packable else 16
 
-    def _of_table(self, row: ir.Value) -> ir.Value:
+    def of_table(self, row: ir.Value) -> ir.Value:
+        """The native element in a row of a slice's table, if there's one; raises nothing."""
         b = self._builder
         assert self._table is not None
         at = b.gep(self._context.nrt.meminfo_data(b, self._table), [b.mul(row, I64(self._row_nbytes))])
