@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from yaffjit.columns.mapping import Columns
 from yaffjit.columns.results import TextColumn
 from yaffjit.errors import NumberOverflowError
+from yaffjit.forks import renew_in_forks
 from yaffjit.universal.codec import byte_view, loads, read_options, read_whole
 from yaffjit.universal.codes import DEFAULT_MAX_DEPTH, Order
 from yaffjit.universal.compiled import loaded
@@ -306,6 +308,7 @@ def _take(reader: _Reader, records: list[Any]) -> None:
 
 _kernels: list[Kernels] = []
 _lock = threading.Lock()
+renew_in_forks(sys.modules[__name__], "_lock", threading.Lock)
 
 
 def _is_compiled(nbytes: int) -> bool:

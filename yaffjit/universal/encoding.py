@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import sys
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from yaffjit.columns.results import TextColumn
 from yaffjit.errors import EncodeError
+from yaffjit.forks import renew_in_forks
 from yaffjit.universal.codec import dumps, one_of, write_options
 from yaffjit.universal.codes import (
     DEFAULT_MAX_DEPTH,
@@ -33,6 +35,7 @@ _KEPT = 1 << 20  # a flag
 _MAX_INT64 = 2**63 - 1
 _kernels: list[Kernels] = []
 _lock = threading.Lock()
+renew_in_forks(sys.modules[__name__], "_lock", threading.Lock)
 
 
 def encode_columns(
