@@ -25,6 +25,7 @@ from benchmarks import (
     files,
     getters,
     items,
+    keys,
     native,
     report,
     universal,
@@ -88,6 +89,7 @@ def test_unequal_results_stop_a_race() -> None:
         "calls",
         "access",
         "build",
+        "keys",
         "universal",
         "sizes",
         "fields",
@@ -106,6 +108,8 @@ def test_suite_runs(
     monkeypatch.setattr(items, "LOOKUPS", 100)
     monkeypatch.setattr(items, "MANY", 40)
     monkeypatch.setattr(build, "QUICK_ROWS", 100)
+    monkeypatch.setattr(keys, "QUICK_ROWS", 1_000)
+    monkeypatch.setattr(keys, "QUICK_ASKED", 500)
     monkeypatch.setattr(access, "QUICK_NBYTES", 100_000)
     monkeypatch.setattr(access, "QUICK_VISITS", 100)
     monkeypatch.setattr(access, "DISTINCT", 100)

@@ -319,11 +319,13 @@ def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: 
     for how in ("compiled", "there already, loaded"):
         done = process("warm", "ads.proto", "ads.Banner", "id", "stats.ctr", "id")
         assert (done.stderr, done.returncode) == ("", 0)
-        verifier, floats, frames, universal, views, columns, presence = done.stdout.splitlines()
+        verifier, floats, frames, transcoder, *others = done.stdout.splitlines()
+        universal, views, columns, presence = others
         time, folder = r"\d+\.\d s, in ", f"{re.escape(str(tmp_path))}/"
         assert re.fullmatch(f"the verifier: {how} in {time}{folder}kernels_.*", verifier)
         assert re.fullmatch(f"the text of floats: {how} in {time}{folder}jit_.*", floats)
         assert re.fullmatch(f"what splits files of messages: {how} in {time}{folder}kernels_.*", frames)
+        assert re.fullmatch(f"the transcoder: {how} in {time}{folder}kernels_.*", transcoder)
         documents = "what writes and reads universal documents"
         assert re.fullmatch(f"{documents}: {how} in {time}{folder}kernels_.*", universal)
         opening = "what opens views of protobuf bytes"
@@ -336,16 +338,19 @@ def test_warm_compiles_what_the_next_process_finds(tmp_path: Path, monkeypatch: 
         )
     code = (
         "import yaffjit as yj\n"
+        "from yaffjit.codec import transcode\n"
+        "kernel = transcode.work.load()\n"
         "columns = yj.open_index('banners.arrow').columns('id', 'stats.ctr')\n"
         "print(columns.rows, *[len(columns.present(path)) for path in columns])\n"
         "from yaffjit.jit.columns.loops import measure\n"
         "from yaffjit.jit.floats import text_of\n"
         "print(text_of(0.1))\n"
-        "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in (measure, text_of)])"
+        "loaded = (measure, text_of, kernel.run)\n"
+        "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in loaded])"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == (f"{ROWS} {ROWS} {ROWS}\n0.1\n[(3, 0), (1, 0)]\n", "")
+    assert (done.stdout, done.stderr) == (f"{ROWS} {ROWS} {ROWS}\n0.1\n[(3, 0), (1, 0), (1, 0)]\n", "")
 
 
 def test_warm_says_what_it_cannot_do(

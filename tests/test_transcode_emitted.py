@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +18,9 @@ from evolution import evolutions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import RandomSchema, messages, schemas
+from test_corpora import SOURCES
 from vectors import TESTS, load_vectors
-from wire_checks import check_transcoding, check_uncarried, joined, outcomes
+from wire_checks import by_kernel, check_transcoding, check_uncarried, joined, outcomes
 from wire_messages import Maker, expected, varint
 
 import yaffjit as yj
@@ -297,6 +299,21 @@ def test_the_race_compares_equal_bytes() -> None:
 
 
 # --- when it's made ---
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_corpora_by_both_tiers(corpora: Path, name: str) -> None:
+    """Bytes of `encode`, of real data, under every layout."""
+    source, full_name = SOURCES[name]
+    given = corpora / source if source.endswith(".proto") else import_module(source)
+    message_type = yj.load_schema(given)[full_name]
+    payloads = [payload for payload, _ in zip(yj.read_delimited(corpora / name), range(300), strict=False)]
+    messages = [message_type.message_class.FromString(payload) for payload in payloads]
+    for layout in LAYOUTS:
+        expected = [message_type.encode(message, layout) for message in messages]
+        for tier in ("table", "emitted"):
+            made = by_kernel(message_type, payloads, layout, tier)
+            assert outcomes(made) == expected, (layout, tier)
 
 
 def code_of(message_type: yj.MessageType, payloads: list[bytes]) -> tiers.Code:

@@ -33,8 +33,8 @@ class Warmed:
 
 
 def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator[Warmed]:
-    """Compile the verifier; what writes floats, splits files, codes universal documents, opens views of
-    protobuf bytes, and reads columns.
+    """Compile the verifier and the transcoder; what writes floats, splits files, codes universal documents,
+    opens views of protobuf bytes, and reads columns.
 
     Args:
         mp: the message type.
@@ -53,6 +53,7 @@ def warm(mp: MessagePlan | None = None, paths: tuple[str, ...] = ()) -> Iterator
     yield _verifier()
     yield _floats()
     yield _frames()
+    yield _transcoder()
     yield _universal()
     yield _views()
     for run in wanted:
@@ -86,6 +87,15 @@ def _frames() -> Warmed:
     address = array_address(words)
     split(*(0, 0, address, 0, 0, 0, 0, 0), *(address, address, 0, address))  # of no bytes
     return _made("what splits files of messages", [split], started)
+
+
+def _transcoder() -> Warmed:
+    """Both ways, and the check alone."""
+    started = time.perf_counter()
+    from yaffjit.kernels import serialize, transcode
+
+    kernels = [transcode.Kernel().run, transcode.ScanKernel().scan_rows, serialize.Kernel().run]
+    return _made("the transcoder", kernels, started)
 
 
 def _universal() -> Warmed:

@@ -42,6 +42,7 @@ def add_build(commands: Any) -> None:
     parser.add_argument(
         "schema", type=path_text, metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet"
     )
+    parser.set_defaults(parser=parser)
     parser.add_argument("message", metavar="MESSAGE", help="full name of the message type, as ads.Banner")
     parser.add_argument(
         "inputs", type=path_text, metavar="INPUT", nargs="+", help="files of messages, see --framing"
@@ -135,6 +136,10 @@ def _options(parsed: argparse.Namespace) -> dict[str, Any]:
 
 
 def _build(parsed: argparse.Namespace) -> None:
+    if parsed.key is None and parsed.duplicates != "error":
+        parsed.parser.error("--duplicates is about keys: say --key too")
+    if parsed.key is not None and parsed.compression is not None:
+        parsed.parser.error("an index with keys can't be compressed: --key or --compression")
     refuse_overwriting(parsed.output, [parsed.schema, *parsed.inputs])
     schema = load_schema(parsed)
     reader = reader_of(parsed.inputs, parsed.framing, lambda: schema)

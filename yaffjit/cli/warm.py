@@ -15,7 +15,7 @@ def add_warm(commands: Any) -> None:
         "warm",
         _warm,
         "compile ahead what is kept on disk, so that the first process doesn't wait for it",
-        "yaffjit warm                                  the verifier, and what writes floats\n"
+        "yaffjit warm                                  the verifier, the transcoder and the like\n"
         "yaffjit warm ads.proto ads.Banner id price    and what reads these columns and their presence",
     )
     parser.add_argument("schema", metavar="SCHEMA", nargs="?", help="a .proto file, or a FileDescriptorSet")

@@ -178,7 +178,11 @@ def append_index(
         representation = first.description.representation
         feed = Feed(mp, source_of(messages, mp), layout, threads, memory, on_error, representation)
         others = other_columns(columns, first.schema, path)
-        output = _Output(feed, mp, others, compression, _checked_key(manifest.key, mp, compression))
+        if manifest.key is not None and compression is not None:
+            raise IndexFileError(
+                f"{path} has keys, which compressed parts can't have, but compression is {compression!r}"
+            )
+        output = _Output(feed, mp, others, compression, _checked_key(manifest.key, mp, None))
         entries: list[PartEntry] = []
         with feed, _bar(f"append to {_name(path)}", feed, progress) as bar:
             if feed.more() or any(map(len, others.values())):
