@@ -51,6 +51,7 @@ class ColumnPass(Pass):
     """
 
     filling = False
+    predicts_used = True
 
     def __init__(self, body: Body, wanted: Gathering, canonical: bool) -> None:
         pointer, nbytes, table, row = body.args
