@@ -12,9 +12,13 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
 from benchmarks.timing import Amount, Bar, Race
 from yaffjit.render import text_table
-from yaffjit.universal import dumps, loads
+from yaffjit.universal import columns, dumps, encode_columns, loads, view
 
 PAIRS = 1_000_000
 QUICK_PAIRS = 100_000
@@ -57,6 +61,83 @@ def races(quick: bool) -> Iterator[Race]:
             readers,
             [Bar("yaffjit", PEER, at_most=at_most_reading)] if beside else [],
         )
+
+    yield from _columns(quick)
+    yield _get()
+    yield _get_jitted()
+
+
+def _columns(quick: bool) -> Iterator[Race]:
+    """Writing and reading columns; the time is of a byte of the document."""
+    rows = QUICK_RECORDS if quick else PAIRS
+    rng = np.random.default_rng(3)
+    numbers: dict[str, Any] = {
+        "id": np.arange(rows),
+        "ts": np.arange(rows) * 10**7 + 2**40,
+        "value": rng.random(rows),
+        "temp": rng.random(rows),
+        "ok": rng.random(rows) < 0.5,
+    }
+    texts = {**numbers, "name": pa.array([f"user {i}" for i in range(rows)], pa.large_string())}
+    for what, given, seconds in (("numbers", numbers, 0.5e-9), ("numbers and text", texts, 1e-9)):
+        data = encode_columns(given)
+        dtypes = {name: getattr(column, "dtype", str) for name, column in given.items()}
+        bars = [Bar("yaffjit", seconds=seconds)]
+        title = f"columns of {what}, {rows:,} objects, a byte"
+        yield Race(
+            f"writing {title}", len(data), {"yaffjit": partial(encode_columns, given)}, bars, unit="ns a byte"
+        )
+        reading: dict[str, Callable[[], Any]] = {"yaffjit": partial(_read, data, dtypes)}
+        yield Race(f"reading {title}", len(data), reading, bars, unit="ns a byte")
+
+
+def _read(data: bytes, dtypes: dict[str, Any]) -> int:
+    return columns(data, dtypes).rows
+
+
+LOOK_UPS = 10_000
+
+
+def _get() -> Race:
+    found = view(dumps(document()))
+
+    def yaffjit() -> int:
+        return sum(found.get("a.b[3].c") for _ in range(LOOK_UPS))
+
+    def decoded() -> int:
+        data = dumps(document())
+        return sum(loads(data)["a"]["b"][3]["c"] for _ in range(LOOK_UPS))
+
+    bars = [Bar("yaffjit get", seconds=200e-9)]
+    contenders: dict[str, Callable[[], Any]] = {"yaffjit get": yaffjit, "yaffjit loads": decoded}
+    return Race("a.b[3].c of a document of 200 bytes", LOOK_UPS, contenders, bars)
+
+
+def _get_jitted() -> Race:
+    found = view(dumps(document()))
+
+    @njit
+    def total(v, count):  # type: ignore[no-untyped-def]
+        total = 0
+        for _ in range(count):
+            total += v.get_int("a.b[3].c", 0)
+        return total
+
+    contenders: dict[str, Callable[[], Any]] = {"yaffjit get_int": partial(total, found, LOOK_UPS)}
+    bars = [Bar("yaffjit get_int", seconds=120e-9)]
+    return Race("a.b[3].c of a document of 200 bytes, jitted", LOOK_UPS, contenders, bars)
+
+
+def document() -> dict[str, Any]:
+    """An object of some 200 bytes."""
+    return {
+        "id": 7,
+        "name": "some name",
+        "tags": ["a", "b", "ccc"],
+        "x": {"y": 1.5, "zz": [1, 2, 3, 4, 5]},
+        "pad": "x" * 64,
+        "a": {"b": [{"c": 1}, {"c": 2}, {"c": 3}, {"c": 99, "d": "e"}], "q": True},
+    }
 
 
 @cache
