@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import yaffjit as yj
+from yaffjit.cli import main
 from yaffjit.universal import dumps, loads
+from yaffjit.universal.payloads import DocumentPayloads
 
 PROTO = """
 syntax = "proto3";
@@ -134,3 +136,30 @@ def test_what_does_not_fit(root: yj.MessageType) -> None:
     with pytest.raises(yj.EncodeError, match=r"^any\.k: None has no code in the format"):
         root.to_universal(null)
     assert root.from_universal(root.to_universal(null, null=True), null=True) == null
+
+
+def test_a_file_of_documents_becomes_an_index(
+    root: yj.MessageType, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = tmp_path / "bridge.proto"
+    schema.write_text(PROTO)
+    documents = [FULL, {}, {"s": "third", "wide": 3}]
+    data = b"".join(map(dumps, documents))
+    (tmp_path / "documents.ubf").write_bytes(data)
+    built = str(tmp_path / "built.arrow")
+    given = ["build", str(schema), "bridge.Root", str(tmp_path / "documents.ubf"), "-o", built]
+    assert main([*given, "--framing", "universal:bridge.Root"]) == 0
+    index = yj.open_index(built)
+    assert [loads(index.message_type.to_universal(v)) for v in index] == documents
+    pool = root.schema.definition.pool
+    payloads = DocumentPayloads(tmp_path / "documents.ubf", root.message_class, pool)
+    assert len(list(payloads)) == 3 and len(list(payloads.batches(1))) == 3
+    (tmp_path / "documents.ubf").write_bytes(data + dumps({"nope": 1}))
+    with pytest.raises(
+        yj.DecodeError, match=r"documents\.ubf, document 3: the document isn't a bridge\.Root: "
+    ):
+        list(payloads)
+    (tmp_path / "documents.ubf").write_bytes(data[:-1])
+    capsys.readouterr()
+    assert main([*given, "--framing", "universal:bridge.Root"]) == 1
+    assert "document 2: " in capsys.readouterr().err

@@ -10,7 +10,7 @@ import yaffjit as yj
 from yaffjit.errors import SchemaError
 
 PLAIN = ("delimited", "tfrecord", "u32le", "u32be", "files")
-NAMED = ("parquet:COLUMN", "arrow:COLUMN", "field:MESSAGE.PATH")
+NAMED = ("parquet:COLUMN", "arrow:COLUMN", "field:MESSAGE.PATH", "universal:MESSAGE")
 KNOWN = ", ".join((*PLAIN, *NAMED))
 
 
@@ -33,7 +33,8 @@ def add_framing_option(parser: argparse.ArgumentParser) -> None:
         metavar="FRAMING",
         help=f"how the messages lie in their files: {KNOWN} (default: delimited). u32le and u32be: after "
         "lengths of four bytes; files: one message a file, INPUT may be a pattern; field: the elements of a "
-        "repeated field of the one message that a file is, as field:ads.Page.items",
+        "repeated field of the one message that a file is, as field:ads.Page.items; universal: documents, by "
+        "protobuf's JSON mapping",
     )
 
 
@@ -53,6 +54,12 @@ def reader_of(paths: Sequence[str], text: str, schema: Callable[[], yj.Schema]) 
         one = partial(yj.read_parquet, column=name)
     elif kind == "arrow":
         one = partial(yj.read_arrow, column=name)
+    elif kind == "universal":
+        from yaffjit.universal.payloads import DocumentPayloads
+
+        found = schema()
+        message_class, pool = found[name].message_class, found.definition.pool
+        one = partial(DocumentPayloads, message_class=message_class, pool=pool)
     elif kind == "field":
         envelope, field = _envelope(schema(), name)
         one = partial(yj.read_field, envelope_type=envelope, field=field)
