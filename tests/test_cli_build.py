@@ -115,6 +115,7 @@ def test_framings(capsys: Capture, tmp_path: Path, framing: str, name: str) -> N
 def test_framings_that_make_no_sense(capsys: Capture) -> None:
     build = ("build", "w.proto", "w.M", "page", "-o", "no.arrow", "--framing")
     known = "delimited, tfrecord, u32le, u32be, files, parquet:COLUMN, arrow:COLUMN, field:MESSAGE.PATH"
+    known += ", universal:MESSAGE"
     start = "argument --framing: "
     assert misused(capsys, *build, "csv") == f"{start}unknown framing 'csv'; known: {known}"
     assert misused(capsys, *build, "files:x") == f"{start}unknown framing 'files:x'; known: {known}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -159,7 +160,17 @@ def test_a_file_of_documents_becomes_an_index(
         yj.DecodeError, match=r"documents\.ubf, document 3: the document isn't a bridge\.Root: "
     ):
         list(payloads)
+    (tmp_path / "documents.ubf").write_bytes(data)
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "documents.ubf"), "--universal"]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == documents
+    shown = ["show", str(tmp_path / "documents.ubf"), "--universal", "--as", str(schema), "bridge.Root"]
+    assert main(shown) == 0
+    assert capsys.readouterr().out.endswith('wide: 3\ns: "third"\n')
+    assert main([*shown, "--json"]) == 0
+    assert '"longName": "x"' in capsys.readouterr().out
     (tmp_path / "documents.ubf").write_bytes(data[:-1])
+    assert main(["show", str(tmp_path / "documents.ubf"), "--universal"]) == 1
     capsys.readouterr()
     assert main([*given, "--framing", "universal:bridge.Root"]) == 1
     assert "document 2: " in capsys.readouterr().err

@@ -57,6 +57,11 @@ def add_show(commands: Any) -> None:
         help=f"how many records that match are printed at most (default: {SHOWN})",
     )
     parser.add_argument(
+        "--universal",
+        action="store_true",
+        help="print the documents of a file of the universal format as JSON; with --as, as messages",
+    )
+    parser.add_argument(
         "--raw",
         action="store_true",
         help="print protobuf bytes as numbers, wire types and guesses, as far as they can be read",
@@ -93,6 +98,13 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(parsed: argparse.Namespace) -> None:
+    if parsed.universal:
+        if parsed.rows or parsed.where is not None or parsed.raw:
+            parsed.parser.error(
+                "--universal prints one file, so it goes with neither rows, --where nor --raw"
+            )
+        _show_documents(parsed)
+        return
     if parsed.raw or parsed.of_type:
         if parsed.rows or parsed.where is not None or (parsed.raw and parsed.of_type):
             parsed.parser.error("--raw and --as print one file, so they go with neither rows nor --where")
@@ -112,6 +124,22 @@ def _show(parsed: argparse.Namespace) -> None:
     _print(index, itertools.islice(rows, parsed.limit), parsed.json, titled=True)
     if next(rows, None) is not None:
         complain(f"more records match than the {parsed.limit} that --limit allows")
+
+
+def _show_documents(parsed: argparse.Namespace) -> None:
+    from yaffjit.cli.documents import document_lines, messages
+
+    if not parsed.of_type:
+        for line in document_lines(parsed.index):
+            print(line)
+        return
+    path, name = parsed.of_type
+    schema = yj.load_schema(path, include=parsed.include, slice=parsed.slice)
+    with _printing(parsed.index, parsed.json):
+        messages(
+            *(parsed.index, schema[name]),
+            lambda view: print(_json(view) if parsed.json else _text_format(view), end=""),
+        )
 
 
 def _show_protobuf(parsed: argparse.Namespace) -> None:
