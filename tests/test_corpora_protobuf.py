@@ -19,7 +19,7 @@ from test_corpora import BY_COLUMNS, BY_JIT, NESTED, SOURCES, SPEC_STRIDE
 import yaffjit as yj
 from yaffjit.plan.columns import expand
 
-JITTED = ("osm-ways.delim", "sentencepiece-pieces.delim", "otlp-spans.delim")
+JITTED = ("osm-ways.delim", "otlp-spans.delim")
 
 
 @dataclass
