@@ -100,9 +100,12 @@ def _transcoder() -> Warmed:
 
 def _universal() -> Warmed:
     started = time.perf_counter()
-    from yaffjit.universal.compiled import Codec
+    from yaffjit.kernels import universal_columns, universal_encode
+    from yaffjit.universal.compiled import Codec, Looker
 
-    return _made("what writes and reads universal documents", list(Codec().kernels), started)
+    columns = vars(universal_columns.Kernels()), vars(universal_encode.Kernels())
+    kernels = [*Codec().kernels, Looker().kernel, *columns[0].values(), *columns[1].values()]
+    return _made("what writes and reads universal documents", kernels, started)
 
 
 def _views() -> Warmed:
