@@ -343,3 +343,18 @@ def test_full_disk(name: str, row_type: Any, tmp_path: Path) -> None:
     assert "keys" in done.stdout and "can't be written: File too large" in done.stdout
     assert sorted(tmp_path.rglob("*")) == before
     assert yj.open_index(tmp_path / name).rows(3) == 3
+
+
+def test_a_part_of_too_many_rows(tmp_path: Path, row_type: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_build, "MOST_ROWS", 5)
+    path = tmp_path / "x.arrow"
+    rows = [{"id": number} for number in range(5)]
+    with pytest.raises(yj.IndexFileError) as caught:
+        yj.build_index(path, row_type, rows, key="id")
+    assert str(caught.value) == (
+        f"{tmp_path / 'x.keys.new.arrow'} can't be written: {path} has 5 rows, but keys are for less than 5: "
+        "build a directory, with part_rows="
+    )
+    assert not list(tmp_path.glob("x*"))
+    yj.build_index(tmp_path / "x", row_type, rows, key="id", part_rows=4)
+    assert yj.open_index(tmp_path / "x").rows([4, 0]).tolist() == [4, 0]

@@ -1,4 +1,4 @@
-"""A malformed message of a file of each form: which record, where in the file and the message, which field."""
+"""A malformed message of a file of each form: which record, where in the file and in itself, which field."""
 
 from __future__ import annotations
 
