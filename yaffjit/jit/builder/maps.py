@@ -24,6 +24,7 @@ from yaffjit.jit.builder.type import (
 )
 from yaffjit.jit.builder.values import check_value, is_text, number, text
 from yaffjit.jit.emit.outline import I64
+from yaffjit.jit.integers import UInt64ExactType
 from yaffjit.jit.refusals import refused_call
 from yaffjit.kernels.builder_put import NUMBER_KEY
 from yaffjit.plan import builder_tables as tables
@@ -112,6 +113,7 @@ def _pair(
 
 
 @lower_builtin(operator.setitem, MapBuilderType, types.Any, types.Any)
+@lower_builtin(operator.setitem, MapBuilderType, UInt64ExactType, types.Any)  # which has rules of its own
 def _set_item(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     typ, key, given = sig.args
     native = opened(context, builder, typ, args[0])
@@ -136,6 +138,7 @@ def _set_item(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
 
 
 @lower_builtin(operator.getitem, MapBuilderType, types.Any)
+@lower_builtin(operator.getitem, MapBuilderType, UInt64ExactType)  # which has rules of its own
 def _get_item(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     typ, key = sig.args
     native = opened(context, builder, typ, args[0])
@@ -147,6 +150,7 @@ def _get_item(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir
 
 
 @lower_builtin(operator.contains, MapBuilderType, types.Any)
+@lower_builtin(operator.contains, MapBuilderType, UInt64ExactType)  # which has rules of its own
 def _contains(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     typ, key = sig.args
     native = opened(context, builder, typ, args[0])
