@@ -87,5 +87,5 @@ def box_field(key: tuple[str, str], address: int, nbytes: int, source: Any, numb
 
 
 def box_list(key: tuple[str, str], address: int, nbytes: int, source: Any, number: int) -> list[Any]:
-    """The list of all elements of a field that shares a variable with its slices; arguments as `box_field`."""
+    """The list of a field that shares a variable with its slices; arguments as for `box_field`."""
     return list(box_field(key, address, nbytes, source, number))
