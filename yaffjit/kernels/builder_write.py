@@ -175,6 +175,10 @@ def _is_before(order: int, a: int, b: int) -> bool:
         return compare(load_i64(a), load_i64(a + 8), load_i64(b), load_i64(b + 8)) < 0
     if order == tables.UNSIGNED:
         return load_i64(a) ^ _SIGN64 < load_i64(b) ^ _SIGN64
+    if order == tables.UNSIGNED_DOWN:
+        return load_i64(a) ^ _SIGN64 > load_i64(b) ^ _SIGN64
+    if order == tables.SIGNED_DOWN:
+        return load_i64(a) > load_i64(b)
     return load_i64(a) < load_i64(b)
 
 
@@ -204,7 +208,7 @@ def _sift(pairs: int, root: int, count: int, order: int) -> None:
 
 @cached
 def sort_pairs(slot: int, order: int) -> None:
-    """Have the pairs of a map lie by ascending key; the index of pairs that weren't is forgotten."""
+    """Have the pairs of a map lie by their keys; the index of pairs that weren't is forgotten."""
     pairs, count = load_i64(slot), load_i64(slot + tables.USED)
     ascending = True
     for i in range(1, count):

@@ -65,7 +65,7 @@ FIELD_WORDS = 12
 # How a value is written.
 VARINT, ZIGZAG, FIXED32, FIXED64, TEXT, PACKED, PLAIN, MESSAGE, GROUP, MESSAGES, GROUPS, MAP = range(12)
 # How keys are ordered.
-SIGNED, UNSIGNED, BYTES = range(3)
+SIGNED, UNSIGNED, BYTES, SIGNED_DOWN, UNSIGNED_DOWN = range(5)
 
 _FIXED32_KINDS = ("fixed32", "sfixed32", "float")
 _FIXED64_KINDS = ("fixed64", "sfixed64", "double")
@@ -269,7 +269,7 @@ def _field_record(message: BuilderPlan, f: BuilderField, names: list[str]) -> li
     if f.op == MAP:
         key, held = message.pair(f)
         record[KEY] = _key_op(key)
-        record[KEY_ORDER] = BYTES if key.kind == "string" else _order(key.kind)
+        record[KEY_ORDER] = BYTES if key.kind == "string" else _order(message, f, key.kind)
         record[KEY_TAG] = 8 | wire_type(key.kind)
         is_text = held.kind in ("string", "bytes")
         record[VALUE] = TEXT if is_text else MESSAGE if held.kind == "message" else number_op(held.kind)
@@ -286,5 +286,21 @@ def _key_op(key: FieldDef) -> int:
     return ZIGZAG if key.kind in ("sint32", "sint64") else number_op(key.kind)
 
 
-def _order(kind: str) -> int:
-    return UNSIGNED if kind in ("uint64", "fixed64") else SIGNED
+def _order(message: BuilderPlan, f: BuilderField, kind: str) -> int:
+    """How the protobuf that is installed orders integer keys: ascending, or as upb's tables happen to lie."""
+    made_by: Any = message.plan.schema.message_class(message.full_name)
+
+    def written(*keys: int) -> bytes:
+        made = made_by()
+        for key in keys:
+            getattr(made, f.name)[bool(key) if kind == "bool" else key]  # which puts it there
+        data: bytes = made_by.SerializePartialToString(made, deterministic=True)
+        return data
+
+    unsigned = kind in ("uint64", "fixed64", "uint32", "fixed32", "bool")
+    ascending = written(0, 1) == written(0) + written(1)
+    if not unsigned:
+        unsigned = (written(-1, 1) == written(-1) + written(1)) != ascending
+    if ascending:
+        return UNSIGNED if unsigned else SIGNED
+    return UNSIGNED_DOWN if unsigned else SIGNED_DOWN
