@@ -20,6 +20,7 @@ from typing import Any
 from benchmarks import (
     access,
     build,
+    builder,
     calls,
     columns,
     compare,
@@ -56,6 +57,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "files": files.races,
     "access": access.races,
     "build": build.races,
+    "builder": builder.races,
     "keys": keys.races,
     "universal": universal.races,
     "transcode": transcode.races,
