@@ -41,7 +41,7 @@ from benchmarks import (
     wire,
 )
 from benchmarks.native import compiler_version
-from benchmarks.timing import Amount, Curve, Race, Result, run
+from benchmarks.timing import RACE_SECONDS, Amount, Curve, Race, Result, run
 from yaffjit.render import text_table
 
 SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
@@ -81,6 +81,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rows and repetitions")
     parser.add_argument("--only", choices=ALL, help="one suite")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=RACE_SECONDS,
+        help="fewer repetitions where a race would take longer (default: %(default)s)",
+    )
     parser.add_argument("--json", metavar="FILE", help="write all repetitions to this file")
     parser.add_argument(
         "--markdown", action="store_true", help="write the tables of README.md and docs/speed.md anew"
@@ -98,7 +104,7 @@ def main() -> int:
     if parsed.source:
         measured = json.loads(Path(parsed.source).read_text())
     else:
-        measured = measure([parsed.only] if parsed.only else list(ALL), parsed.quick)
+        measured = measure([parsed.only] if parsed.only else list(ALL), parsed.quick, parsed.seconds)
     lines = [bar_line(race, bar) for race in measured["races"] for bar in race["bars"]]
     print(f"\n{text_table(('bar', 'limit', 'measured', ''), lines)}")
     if parsed.json:
@@ -123,14 +129,14 @@ def print_moved(old: dict[str, Any], new: dict[str, Any]) -> None:
         print("\nonly in one of the reports\n  " + "\n  ".join(only))
 
 
-def measure(suites: list[str], quick: bool) -> dict[str, Any]:
+def measure(suites: list[str], quick: bool, seconds: float) -> dict[str, Any]:
     """Run all races of suites and print their times; returns what ``--json`` writes."""
     versions = environment()
     print("\n".join(f"{name}: {version}" for name, version in versions.items()))
     races: list[dict[str, Any]] = []
     for suite in suites:
         for race in SUITES[suite](quick) if suite in SUITES else ():
-            result = run(race, repetitions=9 if quick else 51)
+            result = run(race, 9 if quick else 51, seconds)
             print(f"\n{race.name}\n{times(result)}", flush=True)
             races.append({"suite": suite, **as_json(result)})
         for amount in AMOUNTS[suite](quick) if suite in AMOUNTS else ():
