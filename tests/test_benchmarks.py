@@ -119,7 +119,9 @@ def test_suite_runs(
     monkeypatch.setattr(universal, "QUICK_PAIRS", 100)
     monkeypatch.setattr(universal, "QUICK_RECORDS", 20)
     file = tmp_path / "report.json"
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--only", suite, "--json", str(file)])
+    monkeypatch.setattr(
+        sys, "argv", ["benchmarks", "--quick", "--seconds", "0.2", "--only", suite, "--json", str(file)]
+    )
     if shutil.which("cc") is None:
         with pytest.raises(SystemExit, match="a C compiler is needed"):
             program.main()

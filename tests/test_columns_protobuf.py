@@ -21,6 +21,8 @@ import yaffjit as yj
 from yaffjit.kernels.map_keys import MOST_COMPARED
 from yaffjit.plan.columns import presence_path
 
+pytestmark = pytest.mark.slow
+
 SCHEMAS = TESTS / "schemas"
 PATHS_OF_ALL = [
     *(

@@ -19,6 +19,8 @@ from test_corpora import BY_COLUMNS, BY_JIT, NESTED, SOURCES, SPEC_STRIDE
 import yaffjit as yj
 from yaffjit.plan.columns import expand
 
+pytestmark = pytest.mark.slow
+
 JITTED = ("osm-ways.delim", "otlp-spans.delim")
 
 

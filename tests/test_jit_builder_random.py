@@ -15,6 +15,8 @@ from strategies import RandomSchema, messages, schemas
 
 import yaffjit as yj
 
+pytestmark = pytest.mark.slow
+
 DEPTH = 1
 _numbers = itertools.count()
 

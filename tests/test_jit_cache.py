@@ -44,6 +44,7 @@ from yaffjit.jit.types import (
 from yaffjit.jit.wire.maps.type import WireMapIteratorType, WireMapPartType, WireMapType
 from yaffjit.jit.wire.repeated.type import WireRepeatedIteratorType, WireRepeatedType
 from yaffjit.kernels import sources
+from yaffjit.universal.jitted.type import view_type
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -319,6 +320,8 @@ def all_types() -> list[Any]:
         message_type(mp).as_owned(),
         RepeatedType(mp, "many", True, owned=True),
         MapIteratorType(mp, "pairs", "keys", owned=True),
+        view_type,
+        view_type.as_owned(),
         WireViewType(mp),
         WireRecordsType(mp),
         WireRecordsIteratorType(mp),

@@ -20,6 +20,8 @@ from wire_messages import Maker
 
 from yaffjit.errors import DecodeError
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = int(os.environ.get("YAFFJIT_WIRE_MESSAGES", "1500"))
 SEED = int(os.environ.get("YAFFJIT_SEED", "1"))
 
@@ -41,7 +43,6 @@ def plain(value: Any) -> str:
     return repr(value)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_random_bytes(name: str) -> None:
     message_type = schema()[name]
