@@ -77,7 +77,8 @@ class Serializing:
     """Calls `SerializeToString` of each ready message; the sizes are made once."""
 
     def __init__(self, made: Any) -> None:
-        self.messages = [made.message_type.message_class.FromString(payload) for payload in made.payloads]
+        parse = made.message_type.message_class.FromString
+        self.messages = list(map(parse, made.payloads * made.repeats))
 
     @cached_property
     def sizes(self) -> Any:

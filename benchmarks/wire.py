@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import yaffjit as yj
 from benchmarks.banners import made
+from benchmarks.columns import PATHS, ptars_columns
 from benchmarks.native import Wire
 from benchmarks.timing import Bar, Race
 
@@ -93,17 +94,32 @@ def banners(native: Wire, rows: int) -> Race:
         five(held, *out)
         return out
 
-    return Race(
-        f"five features of {rows:,} banners of protobuf bytes, in a jitted loop",
-        rows,
-        {
-            "C by hand": by_hand,
-            "yaffjit": partial(loop, regular),
-            "yaffjit, of bytes objects": partial(loop, records),
-            "google.protobuf": by_protobuf,
-        },
-        [Bar("yaffjit", "C by hand", at_most=1.15)],
-    )
+    ready = {
+        path: np.empty(rows, kind)
+        for path, kind in zip(PATHS, (np.uint64, np.float64, np.int32, np.uint64, np.float64), strict=True)
+    }
+
+    def by_columns() -> list[NDArray[Any]]:
+        regular.columns(*PATHS, out=ready, threads=1)
+        return list(ready.values())
+
+    contenders: dict[str, Callable[[], Any]] = {
+        "C by hand": by_hand,
+        "yaffjit, jitted loop": partial(loop, regular),
+        "yaffjit, columns": by_columns,
+        "yaffjit, jitted loop over bytes objects": partial(loop, records),
+        "google.protobuf": by_protobuf,
+    }
+    bars = [
+        Bar("yaffjit, jitted loop", "C by hand", at_most=1.15),
+        Bar("yaffjit, columns", "C by hand", at_most=1.15),
+        Bar("yaffjit, jitted loop", "google.protobuf", at_least=18.0),
+    ]
+    by_ptars = ptars_columns(data)
+    if by_ptars is not None:
+        contenders["ptars"] = by_ptars
+        bars.append(Bar("yaffjit, columns", "ptars", at_least=3.0))
+    return Race(f"five features of {rows:,} banners of protobuf bytes", rows, contenders, bars)
 
 
 def campaigns(native: Wire, size: str, operations: int, crew: int) -> Iterator[Race]:

@@ -18,6 +18,7 @@ from benchmarks import (
     access,
     banners,
     build,
+    builder,
     columns,
     compare,
     compile,
@@ -29,6 +30,7 @@ from benchmarks import (
     native,
     report,
     universal,
+    wire,
 )
 from benchmarks.timing import Amount, Bar, Curve, Race, Result, check_equal, duration, run
 
@@ -93,6 +95,8 @@ def test_unequal_results_stop_a_race() -> None:
         "universal",
         "sizes",
         "fields",
+        "wire",
+        "builder",
     ],
 )
 def test_suite_runs(
@@ -116,6 +120,9 @@ def test_suite_runs(
     monkeypatch.setattr(access, "HOT_ROWS", 50)
     monkeypatch.setattr(access, "LISTED", 6_000)
     monkeypatch.setattr(access, "QUICK_MANY", 20_000)
+    monkeypatch.setattr(wire, "QUICK_ROWS", 300)
+    monkeypatch.setattr(wire, "SHAPES", {"0.5 KB": (3, 4)})
+    monkeypatch.setattr(builder, "ROWS", 2_000)
     monkeypatch.setattr(universal, "QUICK_PAIRS", 100)
     monkeypatch.setattr(universal, "QUICK_RECORDS", 20)
     file = tmp_path / "report.json"
@@ -218,7 +225,18 @@ def test_pages_name_races_and_bars_that_there_are(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(files, "QUICK_BUILT_ROWS", 100)
     monkeypatch.setattr(universal, "QUICK_PAIRS", 100)
     monkeypatch.setattr(universal, "QUICK_RECORDS", 20)
-    known = {("five columns into ready arrays", "extra memory"), ("the size of a map of pairs", "size")}
+    monkeypatch.setattr(build, "QUICK_ROWS", 100)
+    monkeypatch.setattr(wire, "QUICK_ROWS", 300)
+    monkeypatch.setattr(builder, "ROWS", 2_000)
+    monkeypatch.setattr(wire, "SHAPES", {"0.5 KB": (3, 4)})
+    monkeypatch.setattr(fields, "QUICK_ROWS", 20)
+    monkeypatch.setattr(keys, "QUICK_ROWS", 1_000)
+    monkeypatch.setattr(keys, "QUICK_ASKED", 500)
+    # Of msgpack, which may be missing, and of the page cache, which isn't everywhere one's own.
+    known = {("the size of a map of pairs", "size"), ("opening an index file unchecked", "loaded")}
+    for suite, amounts in program.AMOUNTS.items():
+        if suite != "files":
+            known |= {(report.without_numbers(amount.race), amount.name) for amount in amounts(True)}
     for suite in program.SUITES.values():
         known |= {(report.without_numbers(race.name), bar.name) for race in suite(True) for bar in race.bars}
     names = {name for name, _ in known}
