@@ -109,6 +109,7 @@ assert columns.present("first").tolist() == [True]
 """
 
 
+@pytest.mark.slow
 def test_reading_survives_all_of_these(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(TESTS.parent), "NUMBA_CACHE_DIR": str(tmp_path)}
 

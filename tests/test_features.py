@@ -169,6 +169,7 @@ def corpus(folder: Any, name: str, source: str, full_name: str) -> tuple[yj.Mess
     return message_type, payloads, yj.records(message_type, encoded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "function"), features(*CORPORA))
 def test_corpora(module: Any, function: Feature, corpora: Any) -> None:
     message_type, payloads, rows = corpus(corpora, *CORPORA[module], module.MESSAGE)

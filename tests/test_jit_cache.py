@@ -184,6 +184,7 @@ def test_second_process_hits_and_another_schema_misses(package: Path) -> None:
     assert run(package, "two", "one") == [[EXPECTED, EXPECTED], [2, 2, 2, 2, 1, 1], NONE]
 
 
+@pytest.mark.slow
 def test_a_change_of_our_sources_misses(package: Path) -> None:
     def hits() -> list[int]:
         """Of a function over a view, of two over its values, of the loop under columns, of the verifier."""
@@ -222,6 +223,7 @@ print(message_type.getter("title")(buffer, 0), columns["first"], measure.stats.c
 """
 
 
+@pytest.mark.slow
 def test_an_installation_that_cannot_be_written_works_uncached(package: Path, tmp_path: Path) -> None:
     """Files where the folders would be stop the superuser too, who ignores permissions."""
     for folder in {module.parent for module in package.rglob("*.py")}:

@@ -277,6 +277,7 @@ print(json.dumps([results, [sum(f.stats.cache_hits.values()) for f in functions]
 """
 
 
+@pytest.mark.slow
 def test_cached_functions_never_have_old_numbers(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
     for name, on, also, one in [("one", 1, 2, 1), ("two", 2, 1, 5)]:

@@ -20,6 +20,8 @@ from walk import check_view, wire
 
 import yaffjit as yj
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS = st.sampled_from(["flat", "sparse"])
 
 

@@ -196,6 +196,7 @@ def shuffled(data: bytes, seed: int) -> bytes:
     return b"".join(parts)
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples // 3)
 @given(st.data())
 def test_random_messages(data: st.DataObject) -> None:

@@ -284,6 +284,7 @@ for _ in range(300):
     assert python(code, NUMBA_DISABLE_JIT="1") == "None"
 
 
+@pytest.mark.slow
 def test_second_process_takes_the_kernel_from_disk(tmp_path: Path) -> None:
     code = """
 from yaffjit.codec import verify as module

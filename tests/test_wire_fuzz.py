@@ -10,7 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from wire_campaign import run
+
+pytestmark = pytest.mark.slow
 
 MESSAGES = int(os.environ.get("YAFFJIT_WIRE_MESSAGES", "50000"))
 SEED = int(os.environ.get("YAFFJIT_SEED", "1"))

@@ -64,6 +64,7 @@ def banner() -> tuple[Any, Any]:
 # --- values ---
 
 
+@pytest.mark.slow
 def test_damaged_messages() -> None:
     told = run(MESSAGES, SEED)
     # Enough of each, so that nothing is compared with nothing.
