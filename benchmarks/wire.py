@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import yaffjit as yj
 from benchmarks.banners import made
-from benchmarks.columns import PATHS, ptars_columns
+from benchmarks.columns import PATHS, by_protobuf, ptars_columns
 from benchmarks.native import Wire
 from benchmarks.timing import Bar, Race
 
@@ -83,13 +83,6 @@ def banners(native: Wire, rows: int) -> Race:
     out_of_c = [np.empty(rows, kind) for kind in kinds]
     by_hand = native.banners(joined, offsets, out_of_c)
 
-    def by_protobuf() -> list[NDArray[Any]]:
-        parse = data.message_type.message_class.FromString
-        read = [
-            (m.id, m.price, m.state, m.stats.clicks, m.stats.ctr) for m in map(parse, data.payloads)
-        ] * data.repeats
-        return [np.array(column, kind) for column, kind in zip(zip(*read, strict=True), kinds, strict=True)]
-
     def loop(held: Any) -> list[NDArray[Any]]:
         five(held, *out)
         return out
@@ -108,7 +101,7 @@ def banners(native: Wire, rows: int) -> Race:
         "yaffjit, jitted loop": partial(loop, regular),
         "yaffjit, columns": by_columns,
         "yaffjit, jitted loop over bytes objects": partial(loop, records),
-        "google.protobuf": by_protobuf,
+        "google.protobuf": partial(by_protobuf, data),
     }
     bars = [
         Bar("yaffjit, jitted loop", "C by hand", at_most=1.15),
