@@ -1,6 +1,6 @@
 """Runs the races and prints what they measured, each bar beside its ratio; JSON has every repetition.
 
-``--markdown`` writes what was measured into the pages that show it.
+``--markdown`` keeps what was measured in measured.json and writes it into the pages that show it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def main() -> int:
     )
     parser.add_argument("--json", metavar="FILE", help="write all repetitions to this file")
     parser.add_argument(
-        "--markdown", action="store_true", help="write the tables of README.md and docs/speed.md anew"
+        "--markdown",
+        action="store_true",
+        help="write benchmarks/measured.json and the tables of README.md and docs/speed.md anew",
     )
     parser.add_argument("--html", metavar="FILE", help="write a page with plots to this file")
     parser.add_argument(
@@ -112,6 +114,8 @@ def main() -> int:
     if parsed.html:
         Path(parsed.html).write_text(page.page(measured), encoding="utf-8")
     if parsed.markdown:
+        measured = report.rounded(measured)
+        report.keep(measured, report.KEPT)
         report.write(measured, PAGES)
     if parsed.compare:
         print_moved(json.loads(Path(parsed.compare).read_text()), measured)

@@ -18,7 +18,7 @@ from benchmarks.native import Reader, hash_function
 from benchmarks.timing import Bar, Race
 
 ROWS = 2000
-TEXTS = 10_000
+TEXTS = 100_000  # a branch predictor learns the order of 10,000
 LOOKUPS = 2000
 PAIRS = 1000  # of the one map that all look-ups are made in
 FEW, MANY = 8, 200  # pairs of each of many maps

@@ -17,7 +17,7 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse; width: 100%; font-size: 13px; margin: 1rem 0 }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top }
-td.missed { color: #b3261e; font-weight: 600 }
+td.missed { color: #b3261e }
 figure { margin: 1.5rem 0 } figcaption { font-size: 13px; color: #555 } svg { max-width: 100%; height: auto }
 """
 OWN, OTHER = "#2457a6", "#b9bec7"
@@ -53,14 +53,15 @@ def page(measured: dict[str, Any]) -> str:
 
 def bar_table(races: list[dict[str, Any]]) -> str:
     """The bars of some races."""
-    rows = [report.row(race, bar) for race in races for bar in race["bars"]]
+    rows = [(race, bar) for race in races for bar in race["bars"]]
     if not rows:
         return ""
     head = "".join(f"<th>{name}</th>" for name in report.COLUMNS)
     lines = []
-    for row in rows:
-        *cells, met = (html.escape(cell.replace("**", "")) for cell in row)
-        last = f"<td class='missed'>{met}</td>" if met == "no" else f"<td>{met}</td>"
+    for race, bar in rows:
+        *cells, met = (html.escape(cell.replace("**", "")) for cell in report.row(race, bar))
+        why = html.escape(report.reason(race, bar))
+        last = f"<td class='missed'>{met}: {why}</td>" if met == "no" else f"<td>{met}</td>"
         lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}{last}</tr>")
     return f"<table><tr>{head}</tr>{''.join(lines)}</table>"
 

@@ -21,9 +21,7 @@ from benchmarks import (
     builder,
     columns,
     compare,
-    compile,
     fields,
-    files,
     getters,
     items,
     keys,
@@ -32,6 +30,7 @@ from benchmarks import (
     universal,
     wire,
 )
+from benchmarks.reasons import REASONS
 from benchmarks.timing import Amount, Bar, Curve, Race, Result, check_equal, duration, run
 
 pytestmark = pytest.mark.slow
@@ -139,6 +138,10 @@ def test_suite_runs(
     assert written["environment"]["numba"] in printed
     assert all(race["name"] in printed for race in written["races"])
     assert any(race["bars"] for race in written["races"])
+    kept = [race for race in json.loads(report.KEPT.read_text())["races"] if race["suite"] == suite]
+    assert {report.without_numbers(race["name"]) for race in kept} <= {
+        report.without_numbers(race["name"]) for race in written["races"]
+    }
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--from", str(file)])
     program.main()
     assert printed.endswith(capsys.readouterr().out)
@@ -203,50 +206,40 @@ def test_tables_have_each_bar_and_the_readme_what_was_missed(tmp_path: Path) -> 
     for _ in range(2):
         report.write(MEASURED, [(page, True)])
         assert page.read_text() == f"before\n{report.START}\n{HEAD}{MISSED}\n{report.END}after\n"
+    report.write(MEASURED, [(page, False)])
+    why = "* another race of 20 rows: yaffjit, at most 0.5 s, measured 1 s. The reason hasn't been found.\n"
+    missed = f"## What is missed, and why\n\n{why}\n"
+    assert page.read_text() == f"before\n{report.START}\n{HEAD}{MET}{MISSED}\n{missed}{report.END}after\n"
     page.write_text("nothing")
     with pytest.raises(SystemExit, match="has no lines <!-- measured --> and <!-- /measured -->"):
         report.write(MEASURED, [(page, True)])
 
 
-def test_pages_name_races_and_bars_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not HAS_COMPILER:
-        return
-    monkeypatch.setattr(getters, "HOT_ROWS", 50)
-    monkeypatch.setattr(getters, "QUICK_ROWS", 100)
-    monkeypatch.setattr(columns, "QUICK_ROWS", 300)
-    monkeypatch.setattr(banners, "DISTINCT", 100)
-    monkeypatch.setattr(items, "ROWS", 100)
-    monkeypatch.setattr(compile, "process", lambda *places: lambda: "0.5")
-    monkeypatch.setattr(access, "QUICK_NBYTES", 100_000)
-    monkeypatch.setattr(access, "DISTINCT", 100)
-    monkeypatch.setattr(access, "LISTED", 6_000)
-    monkeypatch.setattr(access, "QUICK_MANY", 20_000)
-    monkeypatch.setattr(files, "ROWS", 100)
-    monkeypatch.setattr(files, "QUICK_BUILT_ROWS", 100)
-    monkeypatch.setattr(universal, "QUICK_PAIRS", 100)
-    monkeypatch.setattr(universal, "QUICK_RECORDS", 20)
-    monkeypatch.setattr(build, "QUICK_ROWS", 100)
-    monkeypatch.setattr(wire, "QUICK_ROWS", 300)
-    monkeypatch.setattr(builder, "ROWS", 2_000)
-    monkeypatch.setattr(wire, "SHAPES", dict.fromkeys(("0.5 KB", "20 KB", "3 MB"), (3, 4)))
-    monkeypatch.setattr(fields, "QUICK_ROWS", 20)
-    monkeypatch.setattr(keys, "QUICK_ROWS", 1_000)
-    monkeypatch.setattr(keys, "QUICK_ASKED", 500)
-    # Of msgpack, which may be missing, and of the page cache, which isn't everywhere one's own.
-    known = {("the size of a map of pairs", "size"), ("opening an index file unchecked", "loaded")}
-    for suite, amounts in program.AMOUNTS.items():
-        if suite != "files":
-            known |= {(report.without_numbers(amount.race), amount.name) for amount in amounts(True)}
-    for suite in program.SUITES.values():
-        for race in suite(True):
-            names = {report.without_numbers(bar.name) for bar in race.bars}
-            known |= {(report.without_numbers(race.name), name) for name in names}
-    names = {name for name, _ in known}
-    assert set(report.README_RACES) <= names
-    for page, _ in program.PAGES:
+def test_pages_show_what_was_measured() -> None:
+    kept = json.loads(report.KEPT.read_text())
+    assert not kept["quick"]
+    assert {race["suite"] for race in kept["races"]} <= set(program.ALL)
+    for page, of_readme in program.PAGES:
         section = page.read_text().partition(report.START)[2].partition(report.END)[0]
-        rows = re.findall(r"^\| (.*?) \| (.*?) \| .* (?:yes|\*\*no\*\*) \|$", section, re.MULTILINE)
-        assert rows and {tuple(map(report.without_numbers, row)) for row in rows} <= known
+        assert section == report.shown(kept, of_readme)
+    names = {report.without_numbers(race["name"]) for race in kept["races"]}
+    assert set(report.README_RACES) <= names
+    shown = {bar["shown"] for race in kept["races"] for bar in race["bars"]}
+    prose = re.sub(r"^\|.*$", "", program.PAGES[0][0].read_text(), flags=re.MULTILINE)
+    assert {f"{ratio}x" for ratio in re.findall(r"\b(\d+\.\d+)x\b", prose)} <= shown
+
+
+def test_each_missed_bar_has_its_reason() -> None:
+    kept = json.loads(report.KEPT.read_text())
+    keys = {
+        (report.without_numbers(race["name"]), bar["name"], bar["base"]): bar["holds"]
+        for race in kept["races"]
+        for bar in race["bars"]
+    }
+    assert {key for key, holds in keys.items() if not holds} <= set(REASONS) <= set(keys)
+    text = report.why(kept)
+    assert "hasn't been found" not in text
+    assert text.count("\n* ") + 1 == sum(not bar["holds"] for race in kept["races"] for bar in race["bars"])
 
 
 # ---- the C program ----
@@ -321,5 +314,5 @@ def test_the_page(
     text = target.read_text()
     assert text.count("<svg") == 2  # the race and its curve
     assert "<figcaption>by fields</figcaption>" in text
-    assert "<td class='missed'>no</td>" in text
+    assert "<td class='missed'>no: The reason hasn&#x27;t been found.</td>" in text
     assert "src=" not in text  # it needs no other file

@@ -1,0 +1,46 @@
+"""Why a bar is missed, as far as it was found: shown on the page of speed and in the HTML page.
+
+A reason names what was looked at: a profile, LLVM IR, assembly, or the same work without us.
+"""
+
+from __future__ import annotations
+
+# By race (with N for its numbers), contender, and the one beside it.
+REASONS: dict[tuple[str, str, str], str] = {
+    ("store after each read of root.mid.leaf, flat, N messages in memory", "yaffjit", "C"): (
+        "Memory takes most of the time of both: without the stores, where both make the same loads, "
+        "they take as long as this. In cache, where C's second walk down each chain counts, the same loop is at 0.34x."
+    ),
+    ("store after each read of root.mid.leaf, sparse, N messages in memory", "yaffjit", "C"): (
+        "Memory, as in the flat row; in cache the same loop is at 0.35x."
+    ),
+    ("five columns of N banners", "yaffjit, ready arrays", "google.protobuf"): (
+        "Memory: with the messages in cache a banner takes 5 ns; here two cores wait for the lines that hold "
+        "the fields."
+    ),
+    ("five columns of N banners", "yaffjit, ready arrays", "ptars"): (
+        "Memory, as in the row of google.protobuf."
+    ),
+    ("a second process: open an index, call a cached function of three fields", "yaffjit", "import numba"): (
+        "By `-X importtime`: about half is what numba does before its own first cached function runs, in the "
+        "column beside; the rest is pyarrow, the index and the registering of our types."
+    ),
+    ("comparing a text with a literal", "yaffjit", "C"): (
+        "Branch prediction: over 10,000 texts again and again the processor learns their order, better for "
+        "C's fewer branches (assembly); over 100,000 the ratio is 0.90x."
+    ),
+    ("calling a jitted function that returns a number", "with records", ""): (
+        "numba's own call and the checks of its arguments take two thirds of it; the rest reads the "
+        "addresses of chunks and owner from the object."
+    ),
+    ("nine fields of flat trees anywhere in N MB, recs[i]", "yaffjit, recs[i]", "C, rows[i]"): (
+        "The sum of nine fields in one expression keeps all of them in registers and spills some (assembly); "
+        "where they are added one by one it is at 1.00x to 1.02x."
+    ),
+    ("writing columns of numbers, N objects, a byte", "yaffjit", ""): "Not known yet.",
+    ("writing columns of numbers and text, N objects, a byte", "yaffjit", ""): "Not known yet.",
+    ("reading columns of numbers and text, N objects, a byte", "yaffjit", ""): "Not known yet.",
+    ("a.b[N].c of a document of N bytes", "yaffjit get", ""): "Not known yet.",
+    ("a.b[N].c of a document of N bytes, jitted", "yaffjit get_int", ""): "Not known yet.",
+    ("the size of a map of pairs", "size", ""): "Not known yet.",
+}
