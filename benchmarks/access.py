@@ -142,7 +142,7 @@ def of_banners(reader: Reader, nbytes: int, visits: int) -> Iterator[Race]:
 
 def of_chunks(reader: Reader) -> Iterator[Race]:
     """What finding a row costs more than in C, which has one array of offsets and no table."""
-    recs, data, offsets, _ = tree(HOT_ROWS, "flat")
+    recs, data, offsets, *_ = tree(HOT_ROWS, "flat")
     rows = np.random.default_rng(1).integers(0, HOT_ROWS, HOT_ROWS)
     for how, ours, in_c in (
         ("in a loop over them", partial(sum_first, recs), reader.sum("sum_first", data, offsets)),

@@ -1,9 +1,10 @@
-"""Columns of ad banners: five beside google.protobuf, ptars and a structured array; twenty, text, lists."""
+"""Columns of ad banners: five beside other libraries, by rows and by threads; twenty; text and lists."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 import yaffjit as yj
 from benchmarks.banners import Banners, made
-from benchmarks.timing import Amount, Bar, Race, check_equal
+from benchmarks.timing import Amount, Bar, Curve, Race, check_equal
 
 PATHS = ("id", "price", "state", "stats.clicks", "stats.ctr")
 DTYPES = (np.uint64, np.float64, np.int32, np.uint64, np.float64)
@@ -73,6 +74,7 @@ def races(quick: bool) -> Iterator[Race]:
         "yaffjit, ready arrays": into_ready,
         "yaffjit, fresh arrays": lambda: list(data.records.columns(*PATHS).values()),
         "numpy structured array": lambda: [structured[path].copy() for path in PATHS],
+        "Arrow IPC, columns written before": arrow_columns(structured),
     }
     bars = [
         Bar("yaffjit, ready arrays", "google.protobuf", at_least=80.0),
@@ -95,10 +97,54 @@ def races(quick: bool) -> Iterator[Race]:
     check_equal(race)
     race.checked = False  # it is done, and takes seconds
     yield race
+    yield from scaling(data, rows)
     yield twenty(data, rows)
     yield texts(data, rows)
     yield lists(data, rows)
     yield compiling(data)
+
+
+def scaling(data: Banners, rows: int) -> Iterator[Race]:
+    """Five columns into ready arrays by numbers of rows on one thread, and by threads."""
+    ready = dict(zip(PATHS, empty(rows), strict=True))
+
+    def read(count: int, threads: int) -> int:
+        out = {path: array[:count] for path, array in ready.items()}
+        data.records[:count].columns(*PATHS, out=out, threads=threads)
+        return count
+
+    counts = [count for count in (1_000, 10_000, 100_000, 1_000_000) if count <= rows]
+    for count in counts:
+        yield Race(
+            f"five columns of the first {count:,} banners, one thread",
+            count,
+            {"yaffjit": functools.partial(read, count, 1)},
+            curve=Curve("five columns by banners", "banners", count),
+        )
+    for threads in range(1, (os.cpu_count() or 1) + 1):
+        yield Race(
+            f"five columns of {rows:,} banners, threads: {threads}",
+            rows,
+            {"yaffjit": functools.partial(read, rows, threads)},
+            curve=Curve("five columns by threads", "threads", threads),
+        )
+
+
+def arrow_columns(structured: NDArray[Any]) -> Callable[[], Arrays]:
+    """A function that reads the columns of an Arrow IPC stream in memory into arrays of their own."""
+    import pyarrow as pa
+
+    table = pa.table({path: np.ascontiguousarray(structured[path]) for path in PATHS})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    stream = sink.getvalue()
+
+    def read() -> Arrays:
+        found = pa.ipc.open_stream(stream).read_all()
+        return [found[path].to_numpy().copy() for path in PATHS]
+
+    return read
 
 
 def twenty(data: Banners, rows: int) -> Race:

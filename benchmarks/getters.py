@@ -73,19 +73,21 @@ def structured_type(depth: int = 3) -> np.dtype[Any]:
     return np.dtype(numbers)
 
 
-def tree(rows: int, layout: str) -> tuple[Any, NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]:
-    """Records of ``rows`` trees, their bytes and offsets, and the same numbers as a structured array."""
+def tree(rows: int, layout: str) -> tuple[Any, NDArray[np.uint8], NDArray[np.int64], NDArray[Any], Any]:
+    """Records of ``rows`` trees, bytes and offsets, a structured array, and records of protobuf bytes."""
     Root = yj.load_schema(Path(__file__).with_name("tree.proto"))["tree.Root"]
     values = np.random.default_rng(1).integers(1, 1 << 40, (rows, 3, len(FIELDS)), np.uint64)
-    payloads = []
+    payloads, raw = [], []
     for root, mid, leaf in values.tolist():
         message = dict(zip(FIELDS, root, strict=True), mid=dict(zip(FIELDS, mid, strict=True)))
         message["mid"]["leaf"] = dict(zip(FIELDS, leaf, strict=True))
         payloads.append(Root.encode(Root.message_class(**message), layout=layout))
+        raw.append(Root.message_class(**message).SerializeToString())
     data = np.frombuffer(b"".join(payloads), np.uint8)
     offsets = np.concatenate(([0], np.cumsum([len(payload) for payload in payloads], dtype=np.int64)))
     structured = values.reshape(rows, -1).view(structured_type()).reshape(rows)
-    return yj.records(Root, (data, offsets)), data, offsets, structured
+    unread = yj.records(Root, raw, representation="protobuf")
+    return yj.records(Root, (data, offsets)), data, offsets, structured, unread
 
 
 def races(quick: bool) -> Iterator[Race]:
@@ -93,7 +95,7 @@ def races(quick: bool) -> Iterator[Race]:
         reader = Reader(Path(folder))
         for layout in ("flat", "sparse"):
             for heat, rows in (("in cache", HOT_ROWS), ("in memory", QUICK_ROWS if quick else COLD_ROWS)):
-                recs, data, offsets, structured = tree(rows, layout)
+                recs, data, offsets, structured, unread = tree(rows, layout)
                 where = f"{layout}, {rows:,} messages {heat}"
                 yield Race(
                     f"sum of root.mid.leaf, {where}",
@@ -103,6 +105,7 @@ def races(quick: bool) -> Iterator[Race]:
                         "C": reader.sum("sum_chain", data, offsets),
                         "C, leaf hoisted": reader.sum("sum_hoisted", data, offsets),
                         "numpy structured array": partial(sum_structured, structured),
+                        "yaffjit, protobuf's bytes": partial(sum_leaf, unread),
                     },
                     [Bar("yaffjit", "C", at_most=1.2)],
                 )

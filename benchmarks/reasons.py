@@ -9,7 +9,8 @@ from __future__ import annotations
 REASONS: dict[tuple[str, str, str], str] = {
     ("store after each read of root.mid.leaf, flat, N messages in memory", "yaffjit", "C"): (
         "Memory takes most of the time of both: without the stores, where both make the same loads, "
-        "they take as long as this. In cache, where C's second walk down each chain counts, the same loop is at 0.34x."
+        "they take as long as this. "
+        "In cache, where C's second walk down each chain counts, the same loop is at 0.34x."
     ),
     ("store after each read of root.mid.leaf, sparse, N messages in memory", "yaffjit", "C"): (
         "Memory, as in the flat row; in cache the same loop is at 0.35x."

@@ -1,10 +1,12 @@
-"""Bytes of a message by how many of its fields are set, beside protobuf and FlatBuffers."""
+"""Bytes of a message by how many of its fields are set, beside protobuf and FlatBuffers, and of real data."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,20 @@ QUICK_MESSAGES = 40
 AUTO, SMALLEST = 1.10, 1.01
 # The kinds of the fields in turn, what a value of each is, and FlatBuffers' method for it.
 KINDS = ("int64", "double", "string", "uint32", "bool", "float")
+
+# Real data beside the repository, if it is there: each file's schema, there or in a package.
+CORPORA = Path(__file__).parents[2] / "shared" / "corpora"
+SCHEMAS = {
+    "osm-ways": ("osm_way.proto", "osm.Way"),
+    "pprof-samples": ("pprof_sample.proto", "pprof.Sample"),
+    "tf-examples": ("tf_example.proto", "tf.Example"),
+    "sentencepiece-pieces": ("sentencepiece_piece.proto", "sentencepiece.Piece"),
+    "otlp-spans": ("opentelemetry.proto.trace.v1.trace_pb2", "opentelemetry.proto.trace.v1.Span"),
+    "gtfs-stop-updates-nyct": (
+        "google.transit.gtfs_realtime_pb2",
+        "transit_realtime.TripUpdate.StopTimeUpdate",
+    ),
+}
 
 Message = dict[str, Any]
 
@@ -41,6 +57,30 @@ def amounts(quick: bool) -> Iterator[Amount]:
             better = min(sizes["yaffjit, flat"], sizes["yaffjit, sparse"])
             yield Amount(race, "yaffjit, auto", sizes["yaffjit, auto"], AUTO * better, curve)
             yield Amount(race, "yaffjit, smallest", sizes["yaffjit, smallest"], SMALLEST * better)
+    yield from of_corpora(quick)
+
+
+def of_corpora(quick: bool) -> Iterator[Amount]:
+    """The mean size of a message of each file of real data."""
+    if not CORPORA.exists():
+        print("the corpora aren't beside the repository: left out", flush=True)
+        return
+    for number, (name, (source, full_name)) in enumerate(SCHEMAS.items(), 1):
+        try:
+            schema = yj.load_schema(CORPORA / source if source.endswith(".proto") else import_module(source))
+        except ImportError as missing:
+            print(f"{missing.name} isn't installed: {name} is left out (pip install '.[test]')", flush=True)
+            continue
+        messages = yj.read_delimited(CORPORA / f"{name}.delim")
+        raw = list(itertools.islice(messages, QUICK_MESSAGES) if quick else messages)
+        sizes = encoded_sizes(schema[full_name], raw)
+        curve = Curve(
+            "bytes a message of each corpus", "the corpus, by its row", number, "bytes a message", sizes
+        )
+        better = min(sizes["yaffjit, flat"], sizes["yaffjit, sparse"])
+        race = f"bytes of a message of {name}"
+        yield Amount(race, "yaffjit, auto", sizes["yaffjit, auto"], AUTO * better, curve)
+        yield Amount(race, "yaffjit, smallest", sizes["yaffjit, smallest"], SMALLEST * better)
 
 
 def message_type(folder: Path, fields: int) -> yj.MessageType:
@@ -78,15 +118,20 @@ def mean_sizes(row_type: yj.MessageType, messages: list[Message], fields: int) -
     """Bytes a message, by encoding."""
     protobufs = [row_type.message_class(**message) for message in messages]
     raw = [message.SerializeToString() for message in protobufs]
-    found = {}
-    for layout in ("flat", "sparse", "auto", "smallest"):
-        records = row_type.transcode(raw, layout=layout)
-        found[f"yaffjit, {layout}"] = mean(len(records.payload(row)) for row in range(len(records)))
-    found["google.protobuf"] = mean(map(len, raw))
+    found = encoded_sizes(row_type, raw)
     try:
         found["FlatBuffers"] = mean(len(flat_buffer(message, fields)) for message in messages)
     except ImportError:
         print("FlatBuffers isn't installed: left out (pip install '.[bench]')", flush=True)
+    return found
+
+
+def encoded_sizes(row_type: yj.MessageType, raw: list[bytes]) -> dict[str, float]:
+    """Bytes a message as YaFF by layout, and as protobuf."""
+    found = {}
+    for layout in ("flat", "sparse", "auto", "smallest"):
+        found[f"yaffjit, {layout}"] = row_type.transcode(raw, layout=layout).nbytes / len(raw)
+    found["google.protobuf"] = mean(map(len, raw))
     return found
 
 
@@ -114,6 +159,6 @@ def flat_buffer(message: Message, fields: int) -> bytes:
     return bytes(builder.Output())
 
 
-def mean(numbers: Any) -> float:
+def mean(numbers: Iterable[int]) -> float:
     listed = list(numbers)
     return sum(listed) / len(listed)
