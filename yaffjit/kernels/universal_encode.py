@@ -36,7 +36,16 @@ VALUES = 3  # address of values, little-endian and as wide as the code; of the b
 MISSING = 4  # address of a byte a row, or 0 if there's a value in each
 OFFSETS = 5  # address of the offsets of texts
 NAME_CODE = 6
-COLUMN_WORDS = 7
+NBYTES = 7  # of all texts
+COLUMN_WORDS = 8
+
+# Words of a segment: what all objects have between two texts, and the number of its bytes; behind it the text
+# of a column, whose length is the segment's last byte, or -1.
+SEGMENT, SEGMENT_NBYTES, SEGMENT_TEXT = range(3)
+SEGMENT_WORDS = 3
+# Words of a field of fixed width: the segment that it's in, where in it, and its column.
+FIELD_SEGMENT, FIELD_PLACE, FIELD_COLUMN = range(3)
+FIELD_WORDS = 3
 
 _JAVA, _UTF16_ONLY = 1, 2  # of texts
 _BLOCK = 512  # objects whose bytes are still in the cache when the next column is written
@@ -285,6 +294,114 @@ def encode_alike(
             _write_strided(at + place, stride, end - begin, values, code, order, true)
 
 
+@inner
+def _write_placed(
+    places: int, step: int, rows: int, place: int, values: int, code: int, order: int, true: int
+) -> None:
+    """`_write_strided`, where segments lie at addresses that are so many words apart."""
+    if code == 5:
+        for i in range(rows):
+            at = load_i64(places + 8 * step * i) + place
+            store_u8(at, true if load_u8(values + i) != 0 else true + (16 if true > 15 else 1))
+    elif code == 10 or code == 12:
+        for i in range(rows):
+            at = load_i64(places + 8 * step * i) + place
+            store_i64(at, ordered(load_i64(values + 8 * i), 64, order))
+    elif code == 9 or code == 11:
+        for i in range(rows):
+            at = load_i64(places + 8 * step * i) + place
+            store_u32(at, ordered(load_u32(values + 4 * i), 32, order))
+    elif code == 8:
+        for i in range(rows):
+            at = load_i64(places + 8 * step * i) + place
+            store_u16(at, ordered(load_u16(values + 2 * i), 16, order))
+    else:
+        for i in range(rows):
+            store_u8(load_i64(places + 8 * step * i) + place, load_u8(values + i))
+
+
+@inner
+def _copy_segment(target: int, source: int, nbytes: int) -> None:
+    if nbytes < 8:
+        copy(target, source, nbytes)
+        return
+    for pos in range(0, nbytes - 7, 8):
+        store_i64(target + pos, load_i64(source + pos))
+    store_i64(target + nbytes - 8, load_i64(source + nbytes - 8))
+
+
+def longest_text(offsets: int, rows: int) -> int:
+    """Bytes of the longest text.
+
+    Requires: ``rows + 1`` offsets.
+    """
+    longest = 0
+    for row in range(rows):
+        longest = max(longest, load_i64(offsets + 8 * row + 8) - load_i64(offsets + 8 * row))
+    return longest
+
+
+def encode_like(
+    data: int,
+    nbytes: int,
+    rows: int,
+    segments: int,
+    nsegments: int,
+    fields: int,
+    nfields: int,
+    flags: int,
+    columns: int,
+    places: int,
+) -> None:
+    """Write objects that differ in the values of fields and in texts of less than 128 bytes only.
+
+    Args:
+        data: where the first begins.
+        places: address of a word a segment for 512 objects.
+
+    Requires: columns of as many rows, whose numbers all have one width; room for ``nbytes`` bytes, which is
+    what the objects take.
+    """
+    order = (flags >> ORDER_SHIFT) & 3
+    at = data
+    end = data + nbytes
+    for begin in range(0, rows, _BLOCK):
+        count = min(rows - begin, _BLOCK)
+        place = places
+        for row in range(begin, begin + count):
+            for i in range(nsegments):
+                segment = segments + 8 * SEGMENT_WORDS * i
+                store_i64(place, at)
+                place += 8
+                _copy_segment(at, load_i64(segment), load_i64(segment + 8 * SEGMENT_NBYTES))
+                at += load_i64(segment + 8 * SEGMENT_NBYTES)
+                number = load_i64(segment + 8 * SEGMENT_TEXT)
+                if number < 0:
+                    continue
+                column = columns + 8 * COLUMN_WORDS * number
+                offsets = load_i64(column + 8 * OFFSETS) + 8 * row
+                source = load_i64(offsets)
+                length = load_i64(offsets + 8) - source
+                left = min(end - at, load_i64(column + 8 * NBYTES) - source)
+                source += load_i64(column + 8 * VALUES)
+                store_u8(at - 1, length)
+                if length <= 16 and left >= 16:  # what is written behind a text is written again
+                    store_i64(at, load_i64(source))
+                    store_i64(at + 8, load_i64(source + 8))
+                else:
+                    copy(at, source, length)
+                at += length
+        for i in range(nfields):
+            field = fields + 8 * FIELD_WORDS * i
+            segment = load_i64(field)
+            place = load_i64(field + 8 * FIELD_PLACE)
+            column = columns + 8 * COLUMN_WORDS * load_i64(field + 8 * FIELD_COLUMN)
+            code = load_i64(column + 8 * CODE)
+            values = load_i64(column + 8 * VALUES) + begin * _width(code)
+            true = load_u8(load_i64(segments + 8 * SEGMENT_WORDS * segment) + place)
+            _write_placed(places + 8 * segment, nsegments, count, place, values, code, order, true)
+
+
 class Kernels:
     """What writes columns, compiled or from disk."""
 
@@ -292,3 +409,5 @@ class Kernels:
         self.measure: Any = compiled(cached(measure, nogil=True), (int64,) * 4)
         self.encode: Any = compiled(cached(encode, nogil=True), (int64,) * 5)
         self.encode_alike: Any = compiled(cached(encode_alike, nogil=True), (int64,) * 8)
+        self.encode_like: Any = compiled(cached(encode_like, nogil=True), (int64,) * 10)
+        self.longest_text: Any = compiled(cached(longest_text, nogil=True), (int64,) * 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import mmap
 import sys
 import threading
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from yaffjit.kernels.universal_encode import Kernels
 
 _KEPT = 1 << 20  # a flag
+_BLOCK = 512  # objects whose places there is room for
+_HUGE_NBYTES = 1 << 22
 _MAX_INT64 = 2**63 - 1
 _kernels: list[Kernels] = []
 _lock = threading.Lock()
@@ -76,7 +79,7 @@ def encode_columns(
         return _plain(given, rows, options, width is None)
     kept = width is None or not any(7 <= one.code <= 10 for one in given)
     flags |= _KEPT if kept else 0
-    if kept and rows and all(one.mask is None and one.code != UTF8 for one in given):
+    if kept and rows and all(_is_like(one, options) for one in given):
         return _alike(given, rows, options, flags)
     words = np.array([word for one in given for word in one.words(options)] or [0], np.int64)
     nbytes = _kernels[0].measure(rows, flags, _address(words), len(given))
@@ -212,7 +215,7 @@ class _Given:
                 0 if self.mask is None else _address(self.mask),
                 0 if self.code != UTF8 else _address(self.offsets),
             ),
-            int(self._key[0]),
+            *(int(self._key[0]), int(self.values.nbytes)),
         ]
 
     def objects(self, kept: bool) -> list[Any]:
@@ -244,31 +247,73 @@ def _plain(given: list[_Given], rows: int, options: WriteOptions, kept: bool) ->
     )
 
 
+class _Layout:
+    """What all objects have that have the same keys, with values of fixed width or short texts.
+
+    Attributes:
+        segments: what lies between two texts; the last byte is the length of the text behind it.
+        texts: the columns of the texts behind the segments but the last.
+        fields: of each column of fixed width the segment, where its value is in that, and the column; of a
+            bool the byte with its code.
+    """
+
+    def __init__(self, given: list[_Given], options: WriteOptions) -> None:
+        compact = options.compact
+        self.segments: list[bytes] = []
+        self.texts: list[int] = []
+        self.fields: list[tuple[int, int, int]] = []
+        segment = bytearray() if compact else bytearray([1])
+        for number, one in enumerate(given):
+            key = one.written_key(options.strings)
+            begin = len(segment)
+            segment += bytes([key[0] | one.code << 4]) + key[1:] if compact else key + bytes([one.code])
+            if one.code == UTF8:
+                self.segments.append(bytes([*segment, 0]))
+                self.texts.append(number)
+                segment = bytearray()
+                continue
+            coded = begin if compact else len(segment) - 1
+            self.fields.append((len(self.texts), coded if one.code == TRUE else len(segment), number))
+            segment += bytes(PAYLOAD_NBYTES.get(one.code, 0))
+        segment.append(0x12 if compact else 2)
+        self.segments.append(bytes(segment))
+
+
 def _alike(given: list[_Given], rows: int, options: WriteOptions, flags: int) -> bytes:
-    """The collection where all objects have the same keys, and values of fixed width."""
-    compact = options.compact
-    template = bytearray() if compact else bytearray([1])
-    places: list[int] = []
-    for one in given:
-        key = one.written_key(options.strings)
-        begin = len(template)
-        if compact:
-            template += bytes([key[0] | one.code << 4]) + key[1:]
-        else:
-            template += key + bytes([one.code])
-        places.append((begin if compact else len(template) - 1) if one.code == TRUE else len(template))
-        template += bytes(PAYLOAD_NBYTES.get(one.code, 0))
-    template.append(0x12 if compact else 2)
-    stride = len(template)
-    made, address = _new_bytes(rows * stride + (1 if compact else 2))
+    """The collection where all objects have the same keys, with values of fixed width or short texts."""
+    layout = _Layout(given, options)
+    stride = sum(map(len, layout.segments))
+    nbytes = rows * stride + sum(int(given[i].offsets[-1] - given[i].offsets[0]) for i in layout.texts)
+    made, address = _new_bytes(nbytes + (1 if options.compact else 2))
     words = np.array([word for one in given for word in one.words(options)] or [0], np.int64)
-    found, at = np.frombuffer(bytes(template), np.uint8), np.array(places or [0], np.int64)
-    _kernels[0].encode_alike(
-        *(address + 1, rows, stride, _address(found), _address(at), flags, _address(words), len(given))
-    )
-    ctypes.memset(address, 0x13 if compact else 3, 1)
-    ctypes.memset(address + len(made) - 1, 0x42 if compact else 4, 1)
+    found = [np.frombuffer(one, np.uint8) for one in layout.segments]
+    fields = np.array(layout.fields or [0], np.int64)
+    if layout.texts:
+        texts = [*layout.texts, -1]
+        segments = np.array([(_address(a), len(a), i) for a, i in zip(found, texts, strict=True)], np.int64)
+        places = np.empty((_BLOCK, len(found)), np.int64)
+        _kernels[0].encode_like(
+            *(address + 1, nbytes, rows, _address(segments), len(found), _address(fields)),
+            *(len(layout.fields), flags, _address(words), _address(places)),
+        )
+    else:
+        at = np.array([place for _, place, _ in layout.fields] or [0], np.int64)
+        _kernels[0].encode_alike(
+            *(address + 1, rows, stride, _address(found[0]), _address(at), flags, _address(words), len(given))
+        )
+    ctypes.memset(address, 0x13 if options.compact else 3, 1)
+    ctypes.memset(address + len(made) - 1, 0x42 if options.compact else 4, 1)
     return made
+
+
+def _is_like(one: _Given, options: WriteOptions) -> bool:
+    """Whether all rows of a column have a value of one width, or short texts that are written as they are."""
+    if one.mask is not None:
+        return False
+    if one.code != UTF8:
+        return True
+    is_kept = options.strings == "utf8"
+    return is_kept and bool(_kernels[0].longest_text(_address(one.offsets), one.rows) < 128)
 
 
 def _new_bytes(nbytes: int) -> tuple[bytes, int]:
@@ -277,7 +322,14 @@ def _new_bytes(nbytes: int) -> tuple[bytes, int]:
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t)
     made: bytes = make(None, nbytes)
-    return made, np.frombuffer(made, np.uint8).__array_interface__["data"][0]
+    address = _address(np.frombuffer(made, np.uint8))
+    if nbytes >= _HUGE_NBYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+        # As numpy does: to get memory in small pages takes longer than to fill it.
+        begin = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+        advise = ctypes.CDLL(None).madvise
+        advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        advise(begin, address + nbytes - begin, mmap.MADV_HUGEPAGE)
+    return made, address
 
 
 def _is_compiled(nbytes: int) -> bool:
