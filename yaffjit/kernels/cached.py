@@ -1,6 +1,7 @@
 """Our own functions in numba's cache on disk: it saves time if it works, and never stops a function.
 
-A cache that is full, damaged or can't be written would otherwise raise out of the first call.
+A cache that is full, damaged or can't be written would otherwise raise out of the first call, or have wrong
+code run (`yaffjit.kernels.cache_files`).
 """
 
 from __future__ import annotations
@@ -12,52 +13,40 @@ from typing import Any
 from numba import njit, types
 from numba.core.caching import FunctionCache
 
+from yaffjit.kernels.cache_files import sealed_file
 from yaffjit.kernels.sources import KERNEL_PACKAGES, hash_of_sources
-
-Method = Callable[[Any, Any, Any], Any]
-
-
-def lenient(load: Method, save: Method, concerns: Callable[[Any], bool]) -> tuple[Method, Method]:
-    """Methods ``load_overload`` and ``save_overload`` of a cache, to which an error means that it's empty.
-
-    Args:
-        load, save: the cache's own.
-        concerns: whether a signature is to be treated like this; for others errors are raised.
-    """
-
-    def load_overload(self: Any, sig: Any, target_context: Any) -> Any:
-        try:
-            return load(self, sig, target_context)
-        except Exception:
-            if not concerns(sig):
-                raise
-            # Emptied, so that what is compiled now can be saved, and the next process finds it.
-            with contextlib.suppress(Exception):
-                self.flush()
-            return None
-
-    def save_overload(self: Any, sig: Any, data: Any) -> None:
-        try:
-            save(self, sig, data)
-        except Exception:
-            if not concerns(sig):
-                raise
-
-    return load_overload, save_overload
 
 
 class _LenientCache(FunctionCache):
-    """Numba's cache of a function of ours.
+    """Numba's cache of a function of ours, to which an error means that it's empty.
 
     What is in it is of the same sources of ours: numba itself looks only at the file of the function.
     """
 
-    load_overload, save_overload = lenient(
-        FunctionCache.load_overload, FunctionCache.save_overload, lambda sig: True
-    )
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = sealed_file(self)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        return load_leniently(super().load_overload, self._cache_file, sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with contextlib.suppress(Exception):
+            super().save_overload(sig, data)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), hash_of_sources(KERNEL_PACKAGES))
+
+
+def load_leniently(load: Callable[[Any, Any], Any], file: Any, sig: Any, target_context: Any) -> Any:
+    """What numba's ``load_overload`` finds in files; None after an error."""
+    try:
+        return load(sig, target_context)
+    except Exception:
+        # Emptied, so that what is compiled now can be saved, and the next process finds it.
+        with contextlib.suppress(Exception):
+            file.flush()
+        return None
 
 
 def cached(function: Callable[..., Any], nogil: bool = False) -> Any:
