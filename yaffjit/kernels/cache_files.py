@@ -23,7 +23,7 @@ class DamagedCache(Exception):
     """A file isn't what was written for that key."""
 
 
-class SealedFile(IndexDataCacheFile):  # type: ignore[misc]
+class SealedFile(IndexDataCacheFile):
     """The index and the data files of one function.
 
     Everything raises DamagedCache where a file has another checksum, or none, or the code of another key.
