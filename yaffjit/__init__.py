@@ -18,6 +18,10 @@ _HOMES = {
     "records": "yaffjit.api",
     "records_unchecked": "yaffjit.api",
     "concat": "yaffjit.rows",
+    "compare_schemas": "yaffjit.evolve",
+    "SchemaComparison": "yaffjit.evolve",
+    "Change": "yaffjit.evolve",
+    "Verdict": "yaffjit.evolve",
     "build_index": "yaffjit.index",
     "append_index": "yaffjit.index",
     "adopt_index": "yaffjit.index",
@@ -68,6 +72,7 @@ _MODULES = ("universal",)
 __all__ = [
     "BufferTooSmallError",
     "BuiltIndex",
+    "Change",
     "Columns",
     "CompileError",
     "DecodeError",
@@ -85,8 +90,10 @@ __all__ = [
     "Records",
     "RowError",
     "Schema",
+    "SchemaComparison",
     "SchemaError",
     "UnknownField",
+    "Verdict",
     "VerifyError",
     "View",
     "YaffjitError",
@@ -94,6 +101,7 @@ __all__ = [
     "append_index",
     "build_index",
     "build_keys",
+    "compare_schemas",
     "concat",
     "feature",
     "load_schema",
@@ -148,6 +156,7 @@ if TYPE_CHECKING:
         VerifyError,
         YaffjitError,
     )
+    from yaffjit.evolve import Change, SchemaComparison, Verdict, compare_schemas
     from yaffjit.index import (
         BuiltIndex,
         Index,

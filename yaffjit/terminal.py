@@ -17,10 +17,22 @@ def complain(sentence: str) -> None:
             print(f"yaffjit: {sentence}", file=sys.stderr)
 
 
+COLOURS = {"red": "31", "green": "32", "yellow": "33"}
+
+
+def paint(text: str, colour: str) -> str:
+    """A text for standard output, in a colour if that is a terminal and NO_COLOR isn't set (no-color.org)."""
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return f"\033[{COLOURS[colour]}m{text}\033[0m" if terminal and not os.environ.get("NO_COLOR") else text
+
+
 class _ClosedOutput:
     """Stands for a standard output that the process was started without: writing fails, not before."""
 
     encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return False
 
     @property
     def buffer(self) -> NoReturn:

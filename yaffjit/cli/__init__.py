@@ -10,6 +10,7 @@ from typing import Any
 from yaffjit.cli.build import add_append, add_build
 from yaffjit.cli.columns import add_columns
 from yaffjit.cli.demo import add_demo
+from yaffjit.cli.diff import add_diff
 from yaffjit.cli.keys import add_keys
 from yaffjit.cli.layout import add_layout
 from yaffjit.cli.show import add_head, add_show
@@ -33,6 +34,7 @@ examples:
   yaffjit show banners.arrow --where 'price > 9.5' --limit 3
   yaffjit columns banners.arrow id stats.ctr -o features.parquet
   yaffjit verify banners.arrow
+  yaffjit diff old.proto new.proto                              is a change of the schema safe?
   yaffjit warm                                                  compile ahead, as when an image is built
 
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted
@@ -45,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with standard_output() as output:
             try:
                 parsed = _parser().parse_args(arguments)
-                command: Callable[[argparse.Namespace], None] = parsed.command
-                command(parsed)
+                command: Callable[[argparse.Namespace], int | None] = parsed.command
+                code = command(parsed) or 0
             except SystemExit:  # after --help, say
                 output.flush()
                 raise
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(f"error: {_sentence(error)}")
         flush_or_drop_output()
         return EXIT_ERROR
-    return 0
+    return code
 
 
 def _sentence(error: Exception) -> str:
@@ -93,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     add_head(commands)
     add_columns(commands)
     add_layout(commands)
+    add_diff(commands)
     add_verify(commands)
     add_unpack(commands)
     add_demo(commands)

@@ -12,7 +12,7 @@ from yaffjit.errors import IndexFileError
 
 
 def add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], None], what: str, examples: str
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int | None], what: str, examples: str
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,

@@ -190,7 +190,7 @@ class Plan:
             explicit=f.explicit,
             oneof=f.oneof,
             default=f.default,
-            default_bits=_bits(f.kind, _rounded(f)) if scalar and f.has_default else 0,
+            default_bits=slot_default(f),
             declared_bits=_bits(f.kind, f.default) if scalar else 0,
             width=slot.width,
             offset=offset,
@@ -239,6 +239,12 @@ def _widths(slots: list[Slot], layout: str) -> tuple[int, ...]:
 
 def _by_precedence(fields: list[FieldPlan]) -> tuple[str, ...]:
     return tuple(f.name for f in sorted(fields, key=lambda f: (f.out_of_line, f.id), reverse=True))
+
+
+def slot_default(f: FieldDef) -> int:
+    """The bits that are XORed into a field's slot under flat and fixed; 0 for what isn't a singular scalar."""
+    scalar = not f.repeated and f.kind in SCALAR_WIDTH
+    return _bits(f.kind, _rounded(f)) if scalar and f.has_default else 0
 
 
 def _rounded(f: FieldDef) -> Default:
