@@ -165,6 +165,63 @@ def test_records_at_one_stride_and_those_that_break_it(compact: bool, order: Any
                 check(broken, cols, ALIKE)
 
 
+LIKE = {"i": np.int64, "a": str, "n": np.int16, "b": np.bool_, "z": str, "h": np.float64, "none": str}
+
+
+@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("order", ["swapped", "little", "big"])
+def test_like_records_with_texts_and_those_that_break_it(compact: bool, order: Any) -> None:
+    rng = random.Random(5)
+    lengths = [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 127]
+    texts = [
+        ["ab\u0439\U0001f600"[i % 7 == 0 and i > 500 :] * 40 for i in range(1100)],
+        ["x" * rng.choice(lengths) for _ in range(1100)],
+    ]
+    texts[0] = [text.encode()[: 2 * rng.choice(lengths[:9])].decode(errors="ignore") for text in texts[0]]
+    given = {
+        "i": np.array([rng.randrange(-(2**63), 2**63) for _ in range(1100)]),
+        "a": texts[0],
+        "n": np.arange(1100, dtype=np.int16),
+        "b": np.arange(1100) % 3 == 0,
+        "z": texts[1],
+        "h": np.arange(1100, dtype=np.float32),
+    }
+    rows = [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+    columns_given = {**given, "a": pa.array(given["a"]), "z": pa.array(given["z"])}
+    assert encode_columns(columns_given, compact=compact, order=order) == dumps(
+        rows, compact=compact, order=order
+    )
+    for change in (
+        {},
+        {"b": None},
+        {"more": 1},
+        {"a": "y" * 128},
+        {"z": "\u0439" * 64},
+        {"a": None},
+        {"i": 5},
+        {"none": "here"},
+    ):
+        for at in (0, 1, 300, 1099):
+            broken = [{**row, **(change if i % 1100 == at else {})} for i, row in enumerate(rows)]
+            data = dumps(broken, compact=compact, order=order, null=True)
+            kept = {key: LIKE[key] for key in rng.sample(list(LIKE), rng.randrange(1, 8))}
+            for dtypes in (LIKE, kept):
+                check(broken, columns(data, dtypes, compact=compact, order=order, null=True), dtypes)
+
+
+@pytest.mark.parametrize("damage", [b"\xff", b"\x80", b"\xed\xa0\x80"])
+def test_text_in_like_records_is_checked(damage: bytes) -> None:
+    data = bytearray(dumps([{"a": "\u0439" * 4, "i": i} for i in range(600)]))
+    stride = len(dumps({"a": "\u0439" * 4, "i": 1}))
+    begin = data.index("\u0439".encode(), 400 * stride)
+    data[begin : begin + len(damage)] = damage
+    with pytest.raises(universal.DocumentError) as caught:
+        columns(bytes(data), {"a": str})
+    with pytest.raises(universal.DocumentError) as expected:
+        loads(bytes(data))
+    assert str(caught.value) == str(expected.value)
+
+
 def test_columns_grow() -> None:
     rng = random.Random(3)
     records: list[dict[str, Any]] = [{"t": "x" * rng.randrange(9), "i": i} for i in range(3000)]

@@ -84,13 +84,14 @@ def look(room: Any, count: int) -> tuple[int, int]:
     shown = np.frombuffer((ctypes.c_uint8 * room.nbytes).from_address(room.begin), np.uint8).data
     rng = random.Random(SEED)
     alike = [
-        dumps([{"k1": i, "k2": 0.5, "k4": True} for i in range(4)], compact=compact)
+        dumps([{"k1": i, "k2": 0.5, "k4": True} | text for i in range(4)], compact=compact)
         for compact in (True, False)
+        for text in ({}, {"k3": "some text", "k5": 2})
     ]
     values = refused = 0
     for i, data in enumerate(mutants(count, SEED)):
         if i % 4 == 0:
-            damaged = bytearray(alike[i // 4 % 2])
+            damaged = bytearray(alike[i // 4 % 4])
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
             data = bytes(damaged[: rng.randrange(len(damaged) // 2, len(damaged) + 1)])
         begin = room.nbytes - len(data)

@@ -100,10 +100,10 @@ def _transcoder() -> Warmed:
 
 def _universal() -> Warmed:
     started = time.perf_counter()
-    from yaffjit.kernels import universal_columns, universal_encode
+    from yaffjit.kernels import universal_encode, universal_fill
     from yaffjit.universal.compiled import Codec, Looker
 
-    columns = vars(universal_columns.Kernels()), vars(universal_encode.Kernels())
+    columns = vars(universal_fill.Kernels()), vars(universal_encode.Kernels())
     kernels = [*Codec().kernels, Looker().kernel, *columns[0].values(), *columns[1].values()]
     return _made("what writes and reads universal documents", kernels, started)
 

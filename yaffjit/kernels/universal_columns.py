@@ -1,30 +1,20 @@
-"""Columns from many like objects of the universal tagged format, in one pass, without Python's objects.
-
-The objects are the items of one collection, or documents of their own. A pass stops where a column has no
-more room, and goes on from there with larger ones: none is made for what a document only claims to have.
-"""
+"""One object of the universal tagged format into a row of columns, without Python's objects."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from numba import int64
-
-from yaffjit.kernels.cached import cached, compiled, inner
+from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import (
     load_i64,
     load_u8,
-    load_u32,
     store_i64,
     store_u8,
     store_u16,
     store_u32,
 )
-from yaffjit.kernels.objects import bits_of_float, bits_of_float32, float32_fits, ordered
+from yaffjit.kernels.objects import bits_of_float, bits_of_float32, float32_fits
 from yaffjit.kernels.universal_scan import (
     COMPACT,
     NULL,
-    ONE_DEEPER,
     ORDER_SHIFT,
     float_of,
     int_of,
@@ -168,7 +158,7 @@ def _column_of(columns: int, count: int, expected: int, at: int, nbytes: int, co
 
 
 @inner
-def _object(
+def read_object(
     data: int,
     nbytes: int,
     pos: int,
@@ -261,210 +251,16 @@ def _object(
 
 
 @inner
-def _again(columns: int, count: int, row: int) -> None:
+def begin_again(columns: int, count: int, row: int) -> None:
     """Make a row as it was before it was begun."""
     for i in range(count):
         store_u8(load_i64(columns + 8 * (COLUMN_WORDS * i + MISSING)) + row, 1)
 
 
 @inner
-def _texts(columns: int, count: int) -> int:
+def count_texts(columns: int, count: int) -> int:
     found = 0
     for i in range(count):
         if load_i64(columns + 8 * (COLUMN_WORDS * i + KIND)) == TEXT:
             found += 1
     return found
-
-
-def fill_from_collection(
-    data: int, nbytes: int, flags: int, columns: int, count: int, capacity: int, progress: int
-) -> int:
-    """Read the items of a document that is a collection, from where the progress says.
-
-    Requires: ``nbytes`` readable bytes at ``data``; columns with room for ``capacity`` rows; the words of a
-    progress, whose row isn't above that.
-    """
-    compact = (flags & COMPACT) != 0
-    deepest = (flags >> 8) & 0xFFF
-    texts = _texts(columns, count)
-    word = load_i64(progress + 8 * WORD)
-    row = load_i64(progress + 8 * ROW)
-    pos = word >> 5
-    half = word & 31
-    if word == 0:
-        code, pos, half = next_code(data, nbytes, pos, half, compact)
-        if code != 3:
-            return NO_COLLECTION
-    while True:
-        store_i64(progress + 8 * WORD, (pos << 5) | half)
-        store_i64(progress + 8 * ROW, row)
-        code, pos, half = next_code(data, nbytes, pos, half, compact)
-        if code == 4:
-            return DONE if pos == nbytes and half & 15 == 0 else WRONG
-        if code != 1:
-            return WRONG if code < 0 or code == 2 else NO_OBJECT
-        if deepest < 2:
-            return WRONG
-        if row == capacity:
-            return MORE_ROWS
-        ended, pos, half = _object(
-            data, nbytes, pos, half, flags + 2 * ONE_DEEPER, columns, count, texts, row, progress
-        )
-        if ended != DONE:
-            if ended == MORE_TEXT:
-                _again(columns, count, row)
-            return ended
-        row += 1
-
-
-def fill_from_documents(
-    data: int, offsets: int, rows: int, flags: int, columns: int, count: int, progress: int
-) -> int:
-    """Read documents that are objects, from the row that the progress says.
-
-    Requires: readable bytes at ``data`` where ``rows + 1`` ascending offsets say; columns with room for as
-    many rows.
-    """
-    compact = (flags & COMPACT) != 0
-    texts = _texts(columns, count)
-    row = load_i64(progress + 8 * ROW)
-    while row < rows:
-        store_i64(progress + 8 * ROW, row)
-        begin = load_i64(offsets + 8 * row)
-        nbytes = load_i64(offsets + 8 * row + 8) - begin
-        code, pos, half = next_code(data + begin, nbytes, 0, 0, compact)
-        if code != 1:
-            return WRONG if code < 0 or code == 2 or code == 4 else NO_OBJECT
-        ended, pos, half = _object(
-            *(data + begin, nbytes, pos, half, flags + ONE_DEEPER, columns, count, texts, row, progress)
-        )
-        if ended == DONE and (pos != nbytes or half & 15 != 0):
-            ended = WRONG
-        if ended != DONE:
-            if ended == MORE_TEXT:
-                _again(columns, count, row)
-            return ended
-        row += 1
-    store_i64(progress + 8 * ROW, row)
-    return DONE
-
-
-# Words of a field in objects that are all alike.
-FIELD_OFFSET, FIELD_CODE, FIELD_COLUMN = 0, 1, 2
-FIELD_WORDS = 3
-
-
-_BLOCK = 512  # objects whose bytes are still in the cache when the next field is read
-
-
-@inner
-def _is_like(at: int, stride: int, template: int, mask: int) -> bool:
-    words = stride >> 3
-    differs = 0
-    for i in range(words):
-        differs |= (load_i64(at + 8 * i) ^ load_i64(template + 8 * i)) & load_i64(mask + 8 * i)
-    for i in range(words << 3, stride):
-        differs |= (load_u8(at + i) ^ load_u8(template + i)) & load_u8(mask + i)
-    return differs == 0
-
-
-@inner
-def _read_strided(
-    source: int, stride: int, rows: int, target: int, width: int, code: int, order: int
-) -> None:
-    """Numbers of one code into a column of that many bytes a value, which holds all of them."""
-    if code == 12:
-        for i in range(rows):
-            store_i64(target + 8 * i, ordered(load_i64(source + i * stride), 64, order))
-    elif code == 11 and width == 4:
-        for i in range(rows):
-            store_u32(target + 4 * i, ordered(load_u32(source + i * stride), 32, order))
-    elif code == 11:
-        for i in range(rows):
-            store_i64(target + 8 * i, bits_of_float(float_of(source + i * stride, 11, order)))
-    elif code == 10:
-        for i in range(rows):
-            store_i64(target + 8 * i, ordered(load_i64(source + i * stride), 64, order))
-    elif width == 8:
-        if code == 9:
-            for i in range(rows):
-                store_i64(target + 8 * i, int_of(source + i * stride, 9, order))
-        else:
-            for i in range(rows):
-                store_i64(target + 8 * i, int_of(source + i * stride, code, order))
-    elif width == 4:
-        for i in range(rows):
-            store_u32(target + 4 * i, int_of(source + i * stride, code, order))
-    elif width == 2:
-        for i in range(rows):
-            store_u16(target + 2 * i, int_of(source + i * stride, code, order))
-    else:
-        for i in range(rows):
-            store_u8(target + i, load_u8(source + i * stride))
-
-
-@inner
-def _read_bools(source: int, stride: int, rows: int, target: int, shift: int) -> int:
-    """How many bytes with codes are those of bools, from the first."""
-    for i in range(rows):
-        code = load_u8(source + i * stride) >> shift
-        if code != 5 and code != 6:
-            return i
-        store_u8(target + i, 6 - code)
-    return rows
-
-
-def fill_from_alike(
-    data: int,
-    rows: int,
-    stride: int,
-    template: int,
-    mask: int,
-    fields: int,
-    nfields: int,
-    columns: int,
-    flags: int,
-) -> int:
-    """Read objects that are like the first one, but for the values of fields; how many are, from the first.
-
-    A field of a bool is the byte with its code. Others are numbers, of codes that their columns hold all of.
-
-    Args:
-        template, mask: addresses of a first object, and of bits that all have as it has.
-        fields: address of the words of fields.
-
-    Requires: ``rows * stride`` readable bytes at ``data``, ``stride`` at both others; columns with room for
-    as many rows.
-    """
-    order = (flags >> ORDER_SHIFT) & 3
-    shift = 4 if (flags & COMPACT) != 0 else 0
-    row = 0
-    while row < rows:
-        end = min(rows, row + _BLOCK)
-        like = row
-        while like < end and _is_like(data + like * stride, stride, template, mask):
-            like += 1
-        for i in range(nfields):
-            field = fields + 8 * FIELD_WORDS * i
-            code = load_i64(field + 8 * FIELD_CODE)
-            source = data + row * stride + load_i64(field + 8 * FIELD_OFFSET)
-            column = columns + 8 * COLUMN_WORDS * load_i64(field + 8 * FIELD_COLUMN)
-            width = load_i64(column + 8 * WIDTH)
-            target = load_i64(column + 8 * VALUES) + row * width
-            if code < 7:
-                like = row + _read_bools(source, stride, like - row, target, shift)
-            else:
-                _read_strided(source, stride, like - row, target, width, code, order)
-        if like < end:
-            return like
-        row = end
-    return rows
-
-
-class Kernels:
-    """The passes, compiled or from disk."""
-
-    def __init__(self) -> None:
-        self.from_collection: Any = compiled(cached(fill_from_collection, nogil=True), (int64,) * 7)
-        self.from_documents: Any = compiled(cached(fill_from_documents, nogil=True), (int64,) * 7)
-        self.from_alike: Any = compiled(cached(fill_from_alike, nogil=True), (int64,) * 9)

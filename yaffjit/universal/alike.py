@@ -1,12 +1,12 @@
-"""Objects that lie at one stride: collections of flat objects with the same keys, and values of fixed width.
+"""What the objects of a collection may be like: flat ones with the same keys, and values of the same codes.
 
 In compact mode an object without nested ones has an even number of codes, so each begins in the high nibble
-of a byte, and all are aligned alike.
+of a byte, and all are aligned alike. Where there are no texts all lie at one stride.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,29 +26,61 @@ from yaffjit.universal.compiled import options_of
 from yaffjit.universal.cursors import Cursor
 from yaffjit.universal.refusals import DocumentError
 
-if TYPE_CHECKING:
-    from yaffjit.kernels.universal_columns import Kernels
-
-_NEXT_OBJECT = 0x12  # in compact mode the last byte of an object that another follows
 _MOST_NBYTES = 4096
+_BLOCK = 256  # as yaffjit.kernels.universal_like has it
 _BOOL, _INT, _FLOAT = range(3)
+# A field: its segment, where in that, its code and column.
+Field = tuple[int, int, int, int]
 
 
 class Layout:
     """Where the values of an object are that all others may be like.
 
     Attributes:
-        begin: where the first object is; in compact mode its first code is pending there.
-        template: its bytes.
-        mask: of each the bits that must be the same in others.
-        fields: of each value where it is, its code, and its column; of a bool the byte with its code.
+        segments: bytes of an object between its texts, the last of which is the length of a text but in the
+            last segment; and of each the bits that must be the same in others.
+        fields: of each value where it is: the payload, the length of a text, or the byte with a bool's code.
     """
 
-    def __init__(self, begin: int, template: bytes) -> None:
-        self.begin = begin
-        self.template = np.frombuffer(template, np.uint8)
-        self.mask = np.full(len(template), 255, np.uint8)
-        self.fields: list[tuple[int, int, int]] = []
+    def __init__(self, segments: list[tuple[bytes, bytes]], fields: list[Field]) -> None:
+        self.segments = segments
+        self.fields = fields
+
+    def words(self, wanted: list[Any]) -> NDArray[np.int64]:
+        """What `yaffjit.kernels.universal_like` reads, for the columns that are asked for."""
+        absent = {i for i, one in enumerate(wanted) if one.is_text} - {field[3] for field in self.fields}
+        fields = np.array([*self.fields, *((0, 0, 0, i) for i in absent)] or [(0, 0, 0, 0)], np.int64)
+        places = np.empty((_BLOCK, len(self.segments)), np.int64)
+        checks = [np.array(_checks(*segment) or [(0, 0, 0)], np.int64) for segment in self.segments]
+        segments = np.array(
+            [
+                (len(raw), len(found), _address(found), i + 1 < len(self.segments))
+                for i, ((raw, _), found) in enumerate(zip(self.segments, checks, strict=True))
+            ],
+            np.int64,
+        )
+        self._alive = fields, places, checks, segments
+        count = len(self.fields) + len(absent)
+        return np.array(
+            [len(segments), _address(segments), count, _address(fields), _address(places)], np.int64
+        )
+
+
+def _checks(raw: bytes, mask: bytes) -> list[tuple[int, int, int]]:
+    """Of as few words of 8 bytes as hold all bits of a mask: where they are, the bits, the mask."""
+    found: list[tuple[int, int, int]] = []
+    end = 0
+    for i in range(len(raw)):
+        if mask[i] and i >= end:
+            end = i + 8
+            bits = int.from_bytes(mask[i:end], "little", signed=False)
+            kept = int.from_bytes(raw[i:end], "little") & bits
+            found.append((i, _signed(kept), _signed(bits)))
+    return found
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
 
 
 def layout_of(data: Any, flags: int, wanted: list[Any]) -> Layout | None:
@@ -65,86 +97,66 @@ def _layout_of(cursor: Cursor, data: Any, flags: int, wanted: list[Any]) -> Layo
     compact = bool(flags & 1)
     begin = cursor.position
     cursor.code()
-    fields: list[tuple[int, int, int]] = []
-    loose: list[tuple[int, int]] = []  # places, and what bits of them may differ
+    fields: list[Field] = []
+    segments: list[tuple[bytes, bytes]] = []
+    loose: list[tuple[int, int]] = []  # places in a segment, and what bits of them may differ
     by_name = {one.name: i for i, one in enumerate(wanted)}
     seen: set[str] = set()
+
+    def end_segment(end: int) -> None:
+        raw = data[begin:end].tobytes()
+        mask = bytearray(b"\xff" * len(raw))
+        for place, bits in loose:
+            mask[place] &= 255 ^ bits
+        loose.clear()
+        segments.append((raw, bytes(mask)))
+
     while (key_code := cursor.code()) >= UTF8:
-        place = cursor.position - 1  # in compact mode of both codes
+        coded = cursor.position - 1  # in compact mode of both codes
         key = cursor.payload(key_code)
         code = cursor.peek()
-        place = place if compact else cursor.position
+        coded = coded if compact else cursor.position
         cursor.code()
         number = by_name.get(key)
-        if key in seen or code is None or not TRUE <= code < UTF8:
+        if key in seen or code is None or not TRUE <= code <= UTF8:
             return None
         seen.add(key)
         if number is not None and not _holds(wanted[number], code):
             return None
-        if code <= FALSE:
-            fields.append((place - begin, code, len(wanted) if number is None else number))
-            loose.append((place - begin, 0xF0 if compact else 0xFF))
+        if code == UTF8:
+            at, (text, after) = cursor.position - begin, cursor._text()
+            if text != begin + at + 1:
+                return None
+            if number is not None:
+                fields.append((len(segments), at, code, number))
+            loose.append((at, 0x7F))
+            end_segment(text)
+            begin = after
+        elif code <= FALSE:
+            fields.append((len(segments), coded - begin, code, -1 if number is None else number))
+            loose.append((coded - begin, 0xF0 if compact else 0xFF))
         else:
             payload = cursor.position - begin
             cursor.payload(code)
             if number is not None:
-                fields.append((payload, code, number))
+                fields.append((len(segments), payload, code, number))
             loose.extend((payload + i, 0xFF) for i in range(PAYLOAD_NBYTES[code]))
     if key_code != OBJECT + 1 or cursor.peek() != OBJECT:
         return None
-    end = cursor.position
-    layout = Layout(begin, data[begin:end].tobytes())
-    layout.fields = fields
-    for place, bits in loose:
-        layout.mask[place] &= 255 ^ bits
-    return layout
+    end_segment(cursor.position)
+    return Layout(segments, fields)
 
 
 def _holds(one: Any, code: int) -> bool:
     """Whether a column holds all values of a code."""
+    if code == UTF8:
+        return bool(one.is_text)
     if code <= FALSE:
         return bool(one.kind == _BOOL)
     if code <= INT64:
         most = (1 << ((8 << (code - INT8)) - 1)) - 1
         return bool(one.kind == _INT and one.least <= -most - 1 and one.most >= most)
     return bool(one.kind == _FLOAT and (one.dtype.itemsize == 8 or code != FLOAT64))
-
-
-def fill_alike(kernels: Kernels, data: NDArray[np.uint8], state: Any, wanted: list[Any]) -> None:
-    """Read the first objects of a collection as long as they are like the first one; the progress says so."""
-    from yaffjit.universal.columnar import likely_rows
-
-    layout = layout_of(data, state.flags, wanted)
-    if layout is None:
-        return
-    stride = len(layout.template)
-    fields = np.array(layout.fields, np.int64)
-    most = (len(data) - layout.begin) // stride
-    address = _address(data) + layout.begin
-    row = 0
-    while row < most:
-        if row == state.capacity:
-            state.room(row + min(likely_rows(row, row * stride, most * stride), most - row + 1))
-        rows = min(most, state.capacity) - row
-        unwanted = np.empty(state.capacity, np.uint8)
-        spare = [0, 0, 0, 1, _address(unwanted), 0, 0, 0, 0, 0]  # for bools that aren't asked for
-        columns = np.array([*(one.words() for one in wanted), spare], np.int64)
-        columns[:, 4] += row * columns[:, 3]
-        read = kernels.from_alike(
-            *(address + row * stride, rows, stride, _address(layout.template), _address(layout.mask)),
-            *(_address(fields), len(layout.fields), _address(columns), state.flags),
-        )
-        for number in {number for _, _, number in layout.fields if number < len(wanted)}:
-            wanted[number].missing[row : row + read] = 0
-        for one in wanted:
-            if one.is_text:
-                one.offsets[row + 1 : row + read + 1] = one.offsets[row]
-        row += read
-        pending = 16 + OBJECT if state.flags & 1 else 0
-        if row:
-            state.progress[:2] = (layout.begin + row * stride) * 32 + pending, row
-        if read < rows:
-            return
 
 
 def _address(array: NDArray[Any]) -> int:

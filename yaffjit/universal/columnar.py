@@ -21,7 +21,7 @@ from yaffjit.universal.plain_read import ReadOptions
 from yaffjit.universal.refusals import DocumentError, KindError, kind_of
 
 if TYPE_CHECKING:
-    from yaffjit.kernels.universal_columns import Kernels
+    from yaffjit.kernels.universal_fill import Kernels
 
 _ROWS = 1024  # that there is room for at first
 _TEXT_NBYTES = 1 << 14
@@ -130,7 +130,10 @@ class _Wanted:
 
     def grow(self, rows: int, capacity: int) -> None:
         """Make room for as many rows; those that there are stay."""
-        self.missing = np.concatenate((self.missing[:rows], np.ones(capacity - rows, np.uint8)))
+        missing = np.empty(capacity, np.uint8)
+        missing[:rows] = self.missing[:rows]
+        missing[rows:] = 1
+        self.missing = missing
         if self.is_text:
             offsets = np.empty(capacity + 1, np.int64)
             offsets[: rows + 1] = self.offsets[: rows + 1]
@@ -143,7 +146,7 @@ class _Wanted:
     def grow_text(self, rows: int, nbytes: int) -> None:
         """Make room for as many bytes of text."""
         used = _HEADROOM + int(self.offsets[rows])
-        values = np.zeros(_HEADROOM + nbytes, np.uint8)
+        values = np.empty(_HEADROOM + nbytes, np.uint8)
         values[:used] = self.values[:used]
         self.values = values
 
@@ -317,7 +320,7 @@ def _is_compiled(nbytes: int) -> bool:
         return False
     with _lock:
         if not _kernels:
-            from yaffjit.kernels.universal_columns import Kernels
+            from yaffjit.kernels.universal_fill import Kernels
 
             _kernels.append(Kernels())
     return True
@@ -364,17 +367,18 @@ class _Pass:
 
 
 def _collection_compiled(reader: _Reader, flags: int) -> None:
-    from yaffjit.universal.alike import fill_alike
+    from yaffjit.universal.alike import layout_of
 
     data = np.frombuffer(reader.data, np.uint8)
     nbytes = len(data)
     fill = _kernels[0].from_collection
     state = _Pass(reader, flags, _ROWS)
-    fill_alike(_kernels[0], data, state, reader.wanted)
+    layout = layout_of(data, flags, reader.wanted)
+    words = None if layout is None else layout.words(reader.wanted)
     while True:
         ended = fill(
             *(_address(data), nbytes, flags, _address(state.columns), len(reader.wanted)),
-            *(state.capacity, _address(state.progress)),
+            *(state.capacity, 0 if words is None else _address(words), _address(state.progress)),
         )
         row, pos = int(state.progress[1]), int(state.progress[0]) >> 5
         if ended == 1:
