@@ -22,24 +22,28 @@ _NANOS = 10**9
 _EXACT = {"float32": 2**24, "float64": 2**53}
 
 
-def broken(records: Records, row: int) -> YaffjitError:
-    """What is wrong with the protobuf bytes of a row."""
+def broken(records: Records, row: int, first_row: int = 0) -> YaffjitError:
+    """What is wrong with the protobuf bytes of a row; errors count rows from ``first_row``."""
     mp = records.plan
     try:
         check_plain(mp.plan, mp.full_name, records.payload(row) or b"")
     except VerifyError as error:
-        error.row = row
+        error.row = first_row + row
         return error
     return YaffjitError(
-        f"{mp.full_name}: columns refuse row {row}, in which the check finds nothing wrong; "
+        f"{mp.full_name}: columns refuse row {first_row + row}, in which the check finds nothing wrong; "
         "this is a bug of yaffjit"
     )
 
 
-def fault(records: Records, path: str, row: int) -> Exception:
-    """What is wrong with the first value of a row that doesn't fit the column of a path."""
+def fault(records: Records, path: str, row: int, first_row: int = 0) -> Exception:
+    """What is wrong with the first value of a row that doesn't fit the column of a path.
+
+    Args:
+        first_row: the number that errors have of the first row.
+    """
     column = column_path(records.plan, path)
-    where = f"path {path!r} of {records.plan.full_name}, row {row}"
+    where = f"path {path!r} of {records.plan.full_name}, row {first_row + row}"
     try:
         for value in _values(records[row], column.steps, column):
             found = _fault(column, value, where)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,13 +30,22 @@ GATHER_ROWS = 1 << 17
 GATHER_BYTES = 1 << 24
 FEWEST_ROWS = 256
 _FEW_COLUMNS = 8
+
+# Of a length, a dtype and the number of its slot.
+MakeArray: TypeAlias = Callable[[int, str, int], Array]
+
 # Messages that are in the cache still when they are read again.
 CACHED_BYTES = 1 << 21
 _CACHE_LINE, _LINES_APART, _PAGE = 64, 3, 4096
 
 
 def gathered(
-    records: Records, paths: Any, given: Mapping[int, Array], threads: int | None = None
+    records: Records,
+    paths: Any,
+    given: Mapping[int, Array],
+    threads: int | None = None,
+    first_row: int = 0,
+    pool: MakeArray | None = None,
 ) -> list[Array]:
     """The arrays of all slots of paths, filled.
 
@@ -45,6 +54,8 @@ def gathered(
         paths: `yaffjit.jit.columns.paths.Paths`.
         given: arrays by slot, of the slots' dtypes and lengths, which are filled instead of new ones.
         threads: how many at most; None for all cores.
+        first_row: the number that errors have of the first row.
+        pool: makes arrays, which are exactly as long as what they hold; None for numpy's own.
 
     Raises:
         NumberOverflowError, NumberError: a value doesn't fit its column's dtype.
@@ -55,24 +66,25 @@ def gathered(
 
     wanted = paths.gathering
     rows = len(records)
+    empty = _empty if pool is None else pool
     arrays: list[Array] = [np.empty(0)] * len(wanted.slots)
     first = [i for i, slot in enumerate(wanted.slots) if not slot.second]
     for i in first:
         slot = wanted.slots[i]
-        arrays[i] = given[i] if i in given else _empty(rows + slot.more, slot.dtype, i)
+        arrays[i] = given[i] if i in given else empty(rows + slot.more, slot.dtype, i)
         if slot.more:
             arrays[i][0] = 0
     stretch = max(1, GATHER_ROWS // (1 + len(wanted.slots) // _FEW_COLUMNS))
     if wanted.is_fixed:
-        _run(measure, records, paths, arrays, stretch, threads)
-    elif not _fill_texts(records, paths, arrays, stretch, threads):
-        _run(measure, records, paths, arrays, stretch, threads)
+        _run(measure, records, paths, arrays, stretch, threads, first_row)
+    elif pool is not None or not _fill_texts(records, paths, arrays, stretch, threads):
+        _run(measure, records, paths, arrays, stretch, threads, first_row)
         for i in first:
             if wanted.slots[i].more:
                 np.cumsum(arrays[i], out=arrays[i])
-        nbytes = _make_second(wanted.slots, arrays)
+        nbytes = _make_second(wanted.slots, arrays, pool)
         stretch = min(stretch, rows * GATHER_BYTES // max(1, nbytes))
-        _run(fill, records, paths, arrays, max(FEWEST_ROWS, stretch), threads)
+        _run(fill, records, paths, arrays, max(FEWEST_ROWS, stretch), threads, first_row)
     if records.representation == "protobuf":
         drop_repeated_keys(wanted, arrays)
     for slot, array in zip(wanted.slots, arrays, strict=True):
@@ -170,7 +182,7 @@ class _Turns:
             self._changed.notify_all()
 
 
-def _make_second(slots: list[Slot], arrays: list[Array]) -> int:
+def _make_second(slots: list[Slot], arrays: list[Array], pool: MakeArray | None) -> int:
     """Make the arrays whose lengths are known by now; gives their bytes together."""
     lengths = {
         i: int(arrays[slot.count_of][-1]) + slot.more for i, slot in enumerate(slots) if slot.count_of != ROWS
@@ -182,7 +194,8 @@ def _make_second(slots: list[Slot], arrays: list[Array]) -> int:
             f"these columns take {nbytes:,} bytes, and this machine has {memory:,}: read fewer rows at a time"
         )
     for i, length in lengths.items():
-        arrays[i] = np.empty(length, slots[i].dtype)
+        dtype = slots[i].dtype
+        arrays[i] = np.empty(length, dtype) if pool is None else pool(length, dtype, i)
         if slots[i].more:
             arrays[i][0] = 0
     return nbytes
@@ -199,20 +212,28 @@ def _table(arrays: list[Array]) -> Array:
 
 
 def _run(
-    loop: Any, records: Records, paths: Any, arrays: list[Array], stretch: int, threads: int | None
+    loop: Any,
+    records: Records,
+    paths: Any,
+    arrays: list[Array],
+    stretch: int,
+    threads: int | None,
+    first_row: int,
 ) -> None:
     """Run a loop over all rows."""
     table = _table(arrays)
     run_stretches(
-        lambda begin, end: _run_once(loop, records, paths, table, begin, end),
+        lambda begin, end: _run_once(loop, records, paths, table, begin, end, first_row),
         *(len(records), stretch, threads),
     )
 
 
-def _run_once(loop: Any, records: Records, paths: Any, table: Array, begin: int, end: int) -> None:
+def _run_once(
+    loop: Any, records: Records, paths: Any, table: Array, begin: int, end: int, first_row: int = 0
+) -> None:
     records._check()
     row, failed = loop(records, paths, table, begin, end)
     if failed < 0:
-        raise broken(records, row)
+        raise broken(records, row, first_row)
     if failed:
-        raise fault(records, paths.gathering.leaves[failed - 1].path, row)
+        raise fault(records, paths.gathering.leaves[failed - 1].path, row, first_row)

@@ -237,6 +237,7 @@ class PathsType(PlanType):
         values: dotted paths whose values are read.
         presences: dotted paths whose presence is read.
         canonical: protobuf messages are taken to have their fields by ascending number, each once.
+        shaped: values are as `yaffjit.plan.shapes.Shaping` takes them; this is its unit. Else empty.
     """
 
     label = "paths"
@@ -247,8 +248,9 @@ class PathsType(PlanType):
         values: tuple[str, ...],
         presences: tuple[str, ...],
         canonical: bool = False,
+        shaped: str = "",
     ) -> None:
-        super().__init__(mp, values, presences, canonical)
+        super().__init__(mp, values, presences, canonical, shaped)
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -261,6 +263,10 @@ class PathsType(PlanType):
     @property
     def canonical(self) -> bool:
         return self.details[2]
+
+    @property
+    def shaped(self) -> str:
+        return self.details[3]
 
 
 def message_type(mp: MessagePlan, representation: str = "yaff") -> MessageViewType:

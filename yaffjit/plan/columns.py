@@ -33,6 +33,7 @@ class ColumnPath:
         dtype: of what is stored.
         oneof: its name, of "which" and perhaps of "present".
         request: "category" and "dictionary", which are made of what is stored; else "".
+        asked: the path says how values are wanted.
     """
 
     path: str
@@ -42,6 +43,7 @@ class ColumnPath:
     dtype: str
     oneof: str = ""
     request: str = ""
+    asked: bool = False
 
     @property
     def loops(self) -> tuple[int, ...]:
@@ -82,13 +84,31 @@ def column_path(mp: MessagePlan, path: str) -> ColumnPath:
     if not read.is_length and not read.oneof:
         steps = _unwrapped(steps)
     request = form.dtype
-    if parser.at < len(path):
+    asked = parser.at < len(path)
+    if asked:
         request = path[parser.at + 1 :]
         if request not in form.fits:
             parser.refuse(f"':{request}' isn't for values of {read.kind}; what fits: {', '.join(form.fits)}")
     made = request in (CATEGORY, DICTIONARY)
     dtype = form.dtype if made else request
-    return ColumnPath(path, mp, steps, form.what, dtype, read.oneof, request if made else "")
+    return ColumnPath(path, mp, steps, form.what, dtype, read.oneof, request if made else "", asked)
+
+
+def message_path(mp: MessagePlan, path: str) -> tuple[Step, ...] | None:
+    """The steps of a path to a message, or to all messages of a repeated field or map; None of other paths.
+
+    Raises:
+        SchemaError: it isn't a path.
+        TypeError: it isn't text.
+    """
+    _check_is_text(path)
+    parser = Parser(mp, path, through=True)
+    read = _read(parser)
+    if read.oneof or read.is_length or read.star is not None or value_form(*read.steps[-1].each) is not None:
+        return None
+    if parser.at < len(path):
+        parser.refuse(f"{path[parser.at :]!r} isn't for messages, which have one form only")
+    return read.steps
 
 
 def presence_path(mp: MessagePlan, path: str) -> ColumnPath:
@@ -130,7 +150,7 @@ def expand(mp: MessagePlan, path: str) -> tuple[str, ...]:
         return (path,)
     before, after = path[: parser.at - 1], path[parser.at :]
     declared = (star.by_name.get(f.name) for f in mp.plan.schema.messages[star.full_name].fields)
-    names = [f.name for f in declared if f is not None and _value_form(*Step(star, f).each) is not None]
+    names = [f.name for f in declared if f is not None and value_form(*Step(star, f).each) is not None]
     if not names:
         parser.refuse(f"{star.full_name} has no field that can be a column")
     return tuple(f"{before}{name}{after}" for name in names)
@@ -212,8 +232,13 @@ def _oneof(parser: Parser, mp: MessagePlan) -> str:
     return ""
 
 
-def _value_form(mp: MessagePlan, f: FieldPlan) -> Form | None:
-    """How one value of a field is held, also within a wrapper; None if it can't be."""
+def value_form(mp: MessagePlan, f: FieldPlan) -> Form | None:
+    """How one value of a field is held, also within a wrapper; None if it can't be.
+
+    Args:
+        mp: the message that has the field.
+        f: it, or one like its elements.
+    """
     form = form_of(mp, f)
     if form is None and f.kind == "message":
         child = mp.child(f)
@@ -243,7 +268,7 @@ def _form(parser: Parser, read: _Read) -> Form:
             parser.refuse(f"len() is for repeated fields, maps, text and bytes, but {_what(step)}")
         return LENGTH
     mp, one = step.each
-    form = _value_form(mp, one)
+    form = value_form(mp, one)
     if form is not None:
         return form
     child = mp.child(one)

@@ -18,6 +18,7 @@ from yaffjit.rows.payloads import stored
 from yaffjit.rows.places import Places
 from yaffjit.rows.readers import REPRESENTATIONS, reader
 from yaffjit.rows.select import selected, taken
+from yaffjit.rows.tabular import Tabular
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
@@ -108,7 +109,7 @@ def _check_representation(representation: str) -> None:
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
 
 
-class Records:
+class Records(Tabular):
     """A sequence of messages of one type; rows are views, made when they are asked for.
 
     Slices, selections and concatenations share all messages. Records pass into jitted functions.

@@ -9,8 +9,9 @@ from numba.core.imputils import lower_constant
 from numba.extending import NativeValue, unbox
 
 from yaffjit.jit.types import PathsType
-from yaffjit.plan.gathering import Gathering, gathering
+from yaffjit.plan.gathering import Gathering
 from yaffjit.plan.model import MessagePlan
+from yaffjit.plan.shapes import stored_for
 
 
 class Paths:
@@ -22,6 +23,7 @@ class Paths:
         presences: paths whose presence is stored.
         representation: of the messages.
         canonical: protobuf messages are taken to have their fields by ascending number, each once.
+        shaped: values are as `yaffjit.plan.shapes.Shaping` takes them; this is its unit. Else empty.
 
     Attributes:
         gathering: the arrays that are needed for it.
@@ -37,10 +39,11 @@ class Paths:
         presences: tuple[str, ...] = (),
         representation: str = "yaff",
         canonical: bool = False,
+        shaped: str = "",
     ) -> None:
         self.mp = mp
-        self.gathering: Gathering = gathering(mp, values, presences, representation == "protobuf")
-        self._numba_type_ = PathsType(mp, values, presences, canonical)
+        self.gathering: Gathering = stored_for(mp, values, presences, shaped, representation == "protobuf")
+        self._numba_type_ = PathsType(mp, values, presences, canonical, shaped)
 
 
 @unbox(PathsType)

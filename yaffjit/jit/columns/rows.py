@@ -22,9 +22,14 @@ from yaffjit.jit.columns.passes import Fill, Measure, Pass
 from yaffjit.jit.columns.wire_passes import ColumnPass, WireFill, WireMeasure
 from yaffjit.jit.emit.outline import I64, POINTER, Body
 from yaffjit.jit.types import MessageViewType, PathsType, WireViewType
-from yaffjit.plan.gathering import Gathering, Leaf, Loop, gathering
+from yaffjit.plan.gathering import Gathering, Leaf, Loop
+from yaffjit.plan.shapes import stored_for
 
 UNITS = 24  # columns of one function at most
+
+
+def _stored(paths: PathsType, repeated_keys: bool = False) -> Gathering:
+    return stored_for(paths.mp, paths.values, paths.presences, paths.shaped, repeated_keys)
 
 
 def _groups(wanted: Gathering) -> list[list[Leaf | Loop]]:
@@ -52,7 +57,7 @@ def _part(
     function.attributes.add("noinline")
     message, owner, table, row = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    wanted = gathering(paths.mp, paths.values, paths.presences)
+    wanted = _stored(paths)
     builder.ret(pass_class(builder, wanted, table, row, owner).run(message, units))
     return function
 
@@ -67,7 +72,7 @@ def _wire_row(module: ir.Module, pass_class: type[ColumnPass], paths: PathsType)
     function = ir.Function(module, ir.FunctionType(I64, [POINTER, I64, I64, I64]), symbol)
     function.linkage = "linkonce_odr"
     function.attributes.add("nounwind")
-    wanted = gathering(paths.mp, paths.values, paths.presences, repeated_keys=True)
+    wanted = _stored(paths, repeated_keys=True)
     pass_class(Body(function, frozen=True), wanted, paths.canonical).write()
     return function
 
@@ -86,7 +91,7 @@ def _make_row(name: str, pass_class: type[Pass], wire_class: type[ColumnPass], d
             if isinstance(message, WireViewType):
                 function = _wire_row(builder.module, wire_class, paths)
                 return builder.call(function, [view.pointer, view.nbytes, args[2], args[3]])
-            wanted = gathering(paths.mp, paths.values, paths.presences)
+            wanted = _stored(paths)
             groups = _groups(wanted)
             if len(groups) == 1:
                 made = pass_class(builder, wanted, args[2], args[3], view.owner)
