@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from yaffjit.columns.message_type import ArrowMethods
 from yaffjit.errors import SchemaError, near_names
 from yaffjit.forks import renew_properties
 from yaffjit.introduce import load_jit, tell_numba
@@ -152,7 +153,7 @@ def _schema_of(plan: Plan) -> Schema:
 
 
 @renew_properties
-class MessageType(UniversalMethods):
+class MessageType(ArrowMethods, UniversalMethods):
     """One message type of a schema: encodes, decodes, verifies, makes views and jitted getters."""
 
     def __init__(self, schema: Schema, full_name: str) -> None:
