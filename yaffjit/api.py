@@ -14,12 +14,14 @@ from yaffjit.columns.message_type import ArrowMethods
 from yaffjit.errors import SchemaError, near_names
 from yaffjit.forks import renew_properties
 from yaffjit.introduce import load_jit, tell_numba
+from yaffjit.markup import Shown
 from yaffjit.universal.message_type import UniversalMethods
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from yaffjit.codec.builder import Builder
+    from yaffjit.drawing import Drawing
     from yaffjit.index import Index, PackedIndex
     from yaffjit.plan import MessagePlan, Plan
     from yaffjit.rows import Records
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from yaffjit.view import View
 
 AnyIndex = TypeVar("AnyIndex", "Index", "PackedIndex")
+
+# In a notebook.
+SHOWN_MESSAGES = 50
 
 # Imported only for the options in other files, so they aren't what a user looks for in `Schema.messages`.
 _OPTION_FILES = ("google/protobuf/descriptor.proto", "yaff/proto/options.proto")
@@ -55,7 +60,7 @@ def load_schema(source: Any, include: Sequence[PathLike] = (), slice: str | None
 
 
 @renew_properties
-class Schema:
+class Schema(Shown):
     """A loaded schema: ``schema["ads.Banner"]`` is a `MessageType`."""
 
     def __init__(self, plan: Plan) -> None:
@@ -139,6 +144,14 @@ class Schema:
         shown = ", ".join(names[:5]) + (", ..." if count > 5 else "")
         return f"<Schema of {count} message{'s' if count != 1 else ''}: {shown}>"
 
+    def _html_(self) -> str:
+        from yaffjit.render import schema_html
+
+        names = list(self.messages)[:SHOWN_MESSAGES]
+        unsupported = self.unsupported
+        plans = [(name, unsupported.get(name) or self[name].plan) for name in names]
+        return schema_html(repr(self)[1:-1], plans, more=len(self.messages) - len(names))
+
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.messages)
 
@@ -153,7 +166,7 @@ def _schema_of(plan: Plan) -> Schema:
 
 
 @renew_properties
-class MessageType(ArrowMethods, UniversalMethods):
+class MessageType(ArrowMethods, UniversalMethods, Shown):
     """One message type of a schema: encodes, decodes, verifies, makes views and jitted getters."""
 
     def __init__(self, schema: Schema, full_name: str) -> None:
@@ -328,6 +341,32 @@ class MessageType(ArrowMethods, UniversalMethods):
 
         verify_protobuf(self.schema._plan, self.full_name, data)
 
+    def draw(self, buf: Any, representation: str = "yaff") -> Drawing:
+        """A picture of a message's bytes: what each is for, with field names and values.
+
+        A notebook shows it, ``.save("message.svg")`` writes it, ``print`` gives the same as text. Bytes that
+        aren't well-formed are shown as far as they can be read, with the reason.
+
+        Args:
+            buf: bytes or any contiguous buffer; of a long one the beginning is shown.
+            representation: how the message is encoded: "yaff" or "protobuf".
+
+        Raises:
+            ValueError: the representation isn't one of these.
+        """
+        data = memoryview(buf).tobytes()
+        if representation == "protobuf":
+            from yaffjit.view.anatomy import draw_protobuf
+
+            return draw_protobuf(self.schema._plan, self.full_name, data)
+        if representation != "yaff":
+            raise ValueError(
+                f"representation {representation!r} isn't supported; supported: 'yaff', 'protobuf'"
+            )
+        from yaffjit.codec.anatomy import draw
+
+        return draw(self.plan, data)
+
     def transcode(
         self, messages: Any, layout: str = "flat", representation: str = "yaff", threads: int | None = None
     ) -> Any:
@@ -379,6 +418,11 @@ class MessageType(ArrowMethods, UniversalMethods):
         from yaffjit.jit import presence
 
         return presence(self.plan, path)
+
+    def _html_(self) -> str:
+        from yaffjit.render import layout_html
+
+        return layout_html(self.plan)
 
     def __repr__(self) -> str:
         return f"<MessageType {self.full_name}>"

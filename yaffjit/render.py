@@ -6,12 +6,15 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from yaffjit.errors import SchemaError
+from yaffjit.markup import table
 from yaffjit.plan.model import SCALAR_CODE, FieldPlan, MessagePlan
 from yaffjit.schema.model import FieldDef, SchemaDef
 
 HEADER_BYTES = 2  # of flat and sparse messages
 META_OFFSET_BYTES = 4  # before the header of a sparse message
 _NUMBERS = ("number", "id", "width", "offset")
+_MESSAGE_COLUMNS = ("message", "layout", "fields", "max id", "notes")
+SHOWN_SLOTS = 200
 _COLUMNS = ("name", "number", "id", "kind", "presence", "layout", "width", "offset", "default", "notes")
 
 
@@ -52,7 +55,26 @@ def schema_text(schema: SchemaDef, plans: Iterable[tuple[str, MessagePlan | Sche
         if plan.lost:
             notes.append(f"{_count(len(plan.lost), 'field')} lost")
         rows.append((name, plan.layout, str(len(plan.fields)), str(len(plan.widths)), ", ".join(notes)))
-    return text_table(("message", "layout", "fields", "max id", "notes"), rows, right=("fields", "max id"))
+    return text_table(_MESSAGE_COLUMNS, rows, right=("fields", "max id"))
+
+
+def layout_html(mp: MessagePlan) -> str:
+    """As `layout_text`, for notebooks: its first slots."""
+    rows = _slot_rows(mp)
+    more = f"{len(rows) - SHOWN_SLOTS:,} more fields" if len(rows) > SHOWN_SLOTS else ""
+    return table(_headline(mp), _COLUMNS, rows[:SHOWN_SLOTS], _NUMBERS, more)
+
+
+def schema_html(title: str, plans: Iterable[tuple[str, MessagePlan | str]], more: int) -> str:
+    """A row a message type, or why YaFF can't hold it; ``more`` others aren't shown."""
+    rows = [
+        (name, "", "", "", f"can't be held: {plan}")
+        if isinstance(plan, str)
+        else (name, plan.layout, str(len(plan.fields)), str(len(plan.widths)), "")
+        for name, plan in plans
+    ]
+    numbers = ("fields", "max id")
+    return table(title, _MESSAGE_COLUMNS, rows, numbers, f"{more:,} more messages" if more else "")
 
 
 def warnings(mp: MessagePlan) -> list[str]:

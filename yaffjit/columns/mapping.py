@@ -10,12 +10,13 @@ import numpy as np
 from yaffjit import tables
 from yaffjit.columns.results import Array, Column, kind_of, shown_value
 from yaffjit.errors import near_names
+from yaffjit.markup import Shown, table
 from yaffjit.render import text_table
 
 SHOWN_ROWS = 5
 
 
-class Columns(Mapping[str, Any]):
+class Columns(Shown, Mapping[str, Any]):
     """Columns by path: ``cols["stats.ctr"]`` is a numpy array with one value a row.
 
     dtypes are the fields' own: int32 (enums too), uint32, int64, uint64, float32, float64, bool,
@@ -109,7 +110,8 @@ class Columns(Mapping[str, Any]):
             "pickle dict(cols), the arrays by path"
         )
 
-    def __repr__(self) -> str:
+    def _shown(self) -> tuple[str, list[str], list[list[str]], list[str]]:
+        """A title, the header, the first rows, and which columns are of numbers."""
         header = [f"{path} ({kind_of(column)})" for path, column in self.items()]
         right = [
             name
@@ -120,5 +122,11 @@ class Columns(Mapping[str, Any]):
         lines = [[shown_value(column[row]) for column in self.values()] for row in range(shown)]
         if self.rows > shown:
             lines.append(["..." for _ in header])
-        noun = "row" if self.rows == 1 else "rows"
-        return f"<Columns: {self.rows:,} {noun}>\n{text_table(header, lines, right=right)}"
+        return f"Columns: {self.rows:,} {'row' if self.rows == 1 else 'rows'}", header, lines, right
+
+    def _html_(self) -> str:
+        return table(*self._shown())
+
+    def __repr__(self) -> str:
+        title, header, lines, right = self._shown()
+        return f"<{title}>\n{text_table(header, lines, right=right)}"

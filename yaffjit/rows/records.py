@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from yaffjit.errors import RowError
+from yaffjit.markup import Shown
 from yaffjit.plan.model import MessagePlan
 from yaffjit.plan.pages import PAGE_ROWS
 from yaffjit.rows.chunks import Chunks
@@ -109,7 +110,7 @@ def _check_representation(representation: str) -> None:
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
 
 
-class Records(Tabular):
+class Records(Tabular, Shown):
     """A sequence of messages of one type; rows are views, made when they are asked for.
 
     Slices, selections and concatenations share all messages. Records pass into jitted functions.
@@ -438,6 +439,11 @@ class Records(Tabular):
 
         parts, order = parts_of(self._store, self._start, self._count)
         return _again, (self._plan, parts, order, self.representation)
+
+    def _html_(self) -> str:
+        from yaffjit.rows.markup import records_html
+
+        return records_html(self)
 
     def __repr__(self) -> str:
         shown = f"{_counted(self._count, 'row')}, {self.nbytes:,} bytes"
