@@ -112,19 +112,23 @@ class _Comparer:
     ) -> Iterator[Change]:
         for name, declared in old.items():
             after = pairs.get(name)
-            if after is None:
+            if after is None and name not in self._names(1, what):
                 gone = _PART_GONE if name in parts else _ROOT_GONE
                 yield Change(name, f"{what}-removed", f"{what} removed", gone, gone)
-            elif after != name:
+            elif after is not None and after != name:
                 yield Change(name, f"{what}-renamed", f"{what} renamed to {after}", _NO_NAMES, _NO_NAMES)
             if after is not None and self._moved(declared.file, new[after].file):
                 moved = f"moved from {declared.file} to {new[after].file}"
                 yield Change(name, f"{what}-moved", moved, _NO_FILES, _NO_FILES)
         partners = set(pairs.values())
         for name in new:
-            if name in partners:
-                continue
-            yield Change(name, f"{what}-added", f"{what} added", _NEW_TYPE, _NEW_TYPE)
+            if name not in partners and name not in self._names(0, what):
+                yield Change(name, f"{what}-added", f"{what} added", _NEW_TYPE, _NEW_TYPE)
+
+    def _names(self, side: int, what: str) -> Iterable[str]:
+        """All types of a schema, also those that the roots don't reach."""
+        schema = (self.old, self.new)[side].schema
+        return schema.messages if what == "message" else schema.enums
 
     def _moved(self, before: str, after: str) -> bool:
         """Whether a type went to another file, rather than its file got another name."""

@@ -9,6 +9,7 @@ from yaffjit.evolve.facts import Facts
 from yaffjit.evolve.model import Change, Verdict, worst
 from yaffjit.evolve.types import wire_types, yaff_types
 from yaffjit.plan.build import slot_default
+from yaffjit.plan.model import SCALAR_WIDTH
 from yaffjit.schema.model import FieldDef, MessageDef
 
 _NOT_IN_YAFF = Verdict("safe", "YaFF carries the field in neither schema.")
@@ -62,9 +63,7 @@ class FieldRules:
         if new_id is None:
             yaff = Verdict("safe", "YaFF doesn't carry the field.")
         elif new_id in old_ids:
-            rule = (
-                f"Id {new_id} belonged to field {old_ids[new_id].name}, whose data would read as this one."
-            )
+            rule = f"Id {new_id} belonged to field {old_ids[new_id].name}, whose data would read as this one."
             yaff = Verdict("unsafe", rule, "Take an id that was never used.")
         elif new_id in self.laid_old.widths:
             rule = f"Id {new_id} was reserved or deprecated, so old data may have another field under it."
@@ -105,9 +104,7 @@ class FieldRules:
         above = any(other > id for other in self.laid_new.widths)
         reserve = f"Reserve id {id} by reserved_fields with its type, or mark the field deprecated"
         if self.laid_old.layout == "flat" and above:
-            rule = (
-                "Pinned flat data doesn't tell the size of its slots: a reader can't pass over this one."
-            )
+            rule = "Pinned flat data doesn't tell the size of its slots: a reader can't pass over this one."
             return Verdict("unsafe", rule, f"{reserve}.")
         if self._gets_gaps():
             return Verdict(
@@ -140,13 +137,15 @@ class FieldRules:
         type_change = self._type(where, f, g)
         if type_change is not None:
             yield type_change
-        elif f.kind == "enum" and f.type_name != g.type_name:
-            pass  # the enums are compared by themselves
         yield from self._carried(where, f, g)
         alike = f.repeated == g.repeated and (f.kind == "message") == (g.kind == "message")
-        if alike and f.oneof == g.oneof == "":
-            yield from self._presence(where, f, g)
-        if alike and not f.repeated and f.kind not in ("message", "group"):
+        if alike:
+            yield from (
+                change
+                for change in self._presence(where, f, g)
+                if f.oneof == g.oneof or change.yaff.grade != "safe"  # else the oneof says enough
+            )
+        if alike and not f.repeated and _family(f) == _family(g) != "":
             yield from self._default(where, f, g)
         if alike and f.repeated and self.old.packed(self.was, f) != self.new.packed(self.now, g):
             words = ("unpacked", "packed") if self.new.packed(self.now, g) else ("packed", "unpacked")
@@ -230,14 +229,23 @@ class FieldRules:
         elif f.explicit != g.explicit and not f.repeated and f.kind not in ("message", "group"):
             words = ("explicit", "implicit") if f.explicit else ("implicit", "explicit")
             wire = Verdict(
-                "safe", "The value stays; a zero that was written without presence reads as unset."
+                "safe", "The value stays; a zero without presence isn't written, it reads as unset."
             )
-            yaff = Verdict(
-                "conditional",
-                "The value stays; a zero that was written without presence reads as set in some messages.",
-                "Do it only if nobody asks HasField of old data.",
-            )
+            yaff = Verdict("safe", wire.rule)
+            implicit = (self.new, self.now) if f.explicit else (self.old, self.was)
+            if f.kind in SCALAR_WIDTH and self._writes_zeros(*implicit):
+                yaff = Verdict(
+                    "conditional",
+                    "The value stays; a zero without presence is written here, and reads as set.",
+                    "Do it only if nobody asks HasField or WhichOneof of such data.",
+                )
             yield Change(where, "field-presence", f"presence {words[0]} -> {words[1]}", yaff, wire)
+
+    def _writes_zeros(self, facts: Facts, message: MessageDef) -> bool:
+        """Whether YaFF writes fields without presence even if they are zero: beside any that has presence."""
+        if facts.laid(message.full_name).layout == "fixed":
+            return False
+        return any(other.explicit and facts.id(message, other) is not None for other in message.fields)
 
     def _default(self, where: str, f: FieldDef, g: FieldDef) -> Iterator[Change]:
         bits = slot_default(f), slot_default(g)
@@ -379,6 +387,13 @@ def _gravest(verdicts: list[Verdict]) -> Verdict:
     return next(
         verdict for verdict in verdicts if verdict.grade == grade and (verdict.rule or grade == "safe")
     )
+
+
+def _family(f: FieldDef) -> str:
+    """Kinds of one family have defaults that can be compared; "" for what has none."""
+    if f.kind in ("message", "group"):
+        return ""
+    return {"string": "text", "bytes": "text", "float": "float", "double": "float"}.get(f.kind, "integer")
 
 
 def _default_bytes(f: FieldDef) -> bytes:

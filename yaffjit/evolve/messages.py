@@ -34,7 +34,7 @@ def _changes(old: Facts, new: Facts, was: MessageDef, now: MessageDef) -> Iterat
     laid = old.laid(was.full_name), new.laid(now.full_name)
     yield from _of_layout(was, *laid)
     own_fault = laid[1].fault is not None and laid[1].fault.startswith(f"{now.full_name}: ")
-    if own_fault and laid[0].fault is None:
+    if own_fault and laid[0].fault is None and laid[1].layout:
         assert laid[1].fault is not None
         what = f"YaFF can't hold it any more: {laid[1].fault.removeprefix(f'{now.full_name}: ')}"
         verdict = Verdict("unsafe", "The new schema neither reads nor writes the message as YaFF.")

@@ -36,7 +36,7 @@ def oneof_changes(was: MessageDef, pairs: tuple[_Pair, ...]) -> Iterator[Change]
             where = f"{was.full_name}.{before}"
             yield Change(where, "oneof-renamed", f"oneof renamed to {after}", _RENAMED, _RENAMED)
     for f, g in pairs:
-        if renamed.get(f.oneof, "") == g.oneof:
+        if f.oneof == g.oneof == "" or renamed.get(f.oneof) == g.oneof:
             continue
         where = f"{was.full_name}.{f.name}"
         if not g.oneof:

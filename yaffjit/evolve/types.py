@@ -51,9 +51,8 @@ def yaff_types(old: str, new: str, closed: bool) -> Verdict:
                 f"The {width * 8} bits are kept: what doesn't fit the other sign reads as another number.",
                 f"Do it only if all values are from 0 to 2^{width * 8 - 1} - 1.",
             )
-        if closed:
-            return _CLOSED
-        return Verdict("safe", f"YaFF stores both as the same {width} bytes.")
+        advice = "`decode` puts numbers that a closed enum lacks to the unknown fields." if closed else ""
+        return Verdict("safe", f"YaFF stores both as the same {width} bytes.", advice)
     if (old in SCALAR_WIDTH) != (new in SCALAR_WIDTH):
         return Verdict("unsafe", "One stores a value in its slot, the other an offset.", _KEEP_TYPE)
     if old not in SCALAR_WIDTH:
