@@ -98,6 +98,10 @@ def test_a_number_that_a_closed_enum_has_not_is_unknown(root: yj.MessageType) ->
     strange = b"\x58\x63"  # status = 99
     assert root.update_protobuf(strange, {"status": "HIGH"}) == strange + made(root, status=5)
     assert root.update_protobuf(strange, {"status": None}) == strange
+    in_oneof = b"\x48\x63"  # level = 99
+    data = in_oneof + made(root, number=1)
+    assert root.update_protobuf(data, {"left.x": 2}) == made(root, left={"x": 2}) + in_oneof
+    assert root.update_protobuf(data, {"number": None}) == in_oneof
 
 
 def test_views(root: yj.MessageType) -> None:
@@ -105,6 +109,19 @@ def test_views(root: yj.MessageType) -> None:
     view = leaf.view(leaf.encode({"x": 1, "list": [1, 2]}))
     assert leaf.update_protobuf(view, {"x": 2}) == made(leaf, x=2, list=[1, 2])
     assert root.update_protobuf(bytearray(made(root, id=3)), {"id": 4}) == made(root, id=4)
+    data = b"".join(
+        [made(root, leaf={"x": 1}), UNKNOWN, made(root, leaf={"y": 2}), made(root, left={"x": 5})]
+    )
+    whole = root.view_protobuf(data)
+    assert root.update_protobuf(whole, {"id": 4}) == made(root, id=4) + data
+    assert leaf.update_protobuf(whole.left, {"y": 6}) == made(leaf, x=5, y=6)
+    assert leaf.update_protobuf(whole.leaf, {"x": 2}) == made(leaf, x=2, y=2)  # of two parts
+    assert leaf.update_protobuf(whole.right, {"x": 2}) == made(leaf, x=2)  # absent
+    records = yj.records(leaf, [b"", made(leaf, x=1) + UNKNOWN], representation="protobuf")
+    assert leaf.update_protobuf(records[1], {"y": 2}) == made(leaf, x=1, y=2) + UNKNOWN
+    assert leaf.update_protobuf(yj.records(leaf, [leaf.encode({"x": 1})])[0], {"y": 2}) == made(
+        leaf, x=1, y=2
+    )
 
 
 @pytest.mark.parametrize(

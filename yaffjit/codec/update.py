@@ -136,36 +136,33 @@ class _Update:
         by_number = {f.number: f for f in self.plan.schema.messages[full_name].fields}
         oneofs = {change.definition.oneof for change in changed.values()} - {""}
         live: dict[str, int] = {}  # the member that counts, of each changed oneof
-        kept: list[_Part] = []
+        rounds: dict[str, int] = dict.fromkeys(oneofs, 0)  # how often another one came to count
+        listed: list[tuple[_Part, FieldDef | None, int]] = []  # with the field of those that count
         for part in parts_of(data):
             f = by_number.get(part.number)
             if f is None or not self.counts(full_name, f, part, data):
-                kept.append(part)
+                listed.append((part, None, 0))
                 continue
-            if f.oneof in oneofs:
-                if live.get(f.oneof) != f.number:
-                    self.drop(f.oneof, changed, kept, by_number)
+            if f.oneof in oneofs and live.get(f.oneof) != f.number:
                 live[f.oneof] = f.number
-            if f.number in changed:
+                rounds[f.oneof] += 1
+            listed.append((part, f, rounds.get(f.oneof, 0)))
+        for part, f, told in listed:
+            if f is not None and f.number in changed and told == rounds.get(f.oneof, 0):
                 changed[f.number].parts.append(part)
-            else:
-                kept.append(part)
         new = {number: self.written(full_name, data, change, depth) for number, change in changed.items()}
-        for change in changed.values():
-            f = change.definition
-            # A member that is set, or unset while it counts, leaves nothing of the others.
-            if f.oneof and (new[f.number] or live.get(f.oneof) == f.number):
-                kept = [part for part in kept if not _is_of(part, f.oneof, by_number)]
-        return b"".join(_merged(data, kept, changed, new))
+        # A member that is set, or unset while it counts, leaves nothing of the others.
+        gone = {
+            change.definition.oneof
+            for number, change in changed.items()
+            if new[number] or live.get(change.definition.oneof) == number
+        } - {""}
 
-    def drop(
-        self, oneof: str, changed: dict[int, _Field], kept: list[_Part], by_number: dict[int, FieldDef]
-    ) -> None:
-        """Forget the parts of a oneof that another member overrules."""
-        kept[:] = [part for part in kept if not _is_of(part, oneof, by_number)]
-        for change in changed.values():
-            if change.definition.oneof == oneof:
-                change.parts.clear()
+        def stays(f: FieldDef, told: int) -> bool:
+            return f.number not in changed and f.oneof not in gone and told == rounds.get(f.oneof, 0)
+
+        kept = [part for part, f, told in listed if f is None or stays(f, told)]
+        return b"".join(_merged(data, kept, changed, new))
 
     def fields(self, full_name: str, tree: _Tree) -> dict[int, _Field]:
         """The changed fields of a message by their numbers."""
@@ -232,10 +229,6 @@ def _sets(tree: _Tree) -> bool:
     return any(
         _sets(change) if isinstance(change, _Within) else change is not None for change in tree.values()
     )
-
-
-def _is_of(part: _Part, oneof: str, by_number: Mapping[int, FieldDef]) -> bool:
-    return part.number in by_number and by_number[part.number].oneof == oneof
 
 
 def _merged(

@@ -65,7 +65,7 @@ def _constant(context: Any, builder: ir.IRBuilder, typ: MessageTypeType, value: 
     return context.get_dummy_value()
 
 
-def _is_buffer(typ: types.Type) -> bool:
+def is_bytes(typ: types.Type) -> bool:
     if isinstance(typ, BytesType):
         return True
     return isinstance(typ, types.Buffer) and (typ.ndim, typ.dtype, typ.layout) == (1, types.uint8, "C")
@@ -77,7 +77,7 @@ class _ViewUnchecked(AbstractTemplate):
     def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
         if kws or len(args) != 1:
             raise refusal(CompileTypeError, "view_unchecked() takes one buffer")
-        if not _is_buffer(args[0]):
+        if not is_bytes(args[0]):
             text = f"view_unchecked() takes a contiguous array of uint8, or bytes, not {shown(args[0])}"
             raise refusal(CompileTypeError, text)
         return signature(own(message_type(self.this.mp)), *args, recvr=self.this)
@@ -89,7 +89,7 @@ class _ViewProtobuf(AbstractTemplate):
     def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
         if kws or len(args) != 1:
             raise refusal(CompileTypeError, "view_protobuf() takes one buffer")
-        if not _is_buffer(args[0]):
+        if not is_bytes(args[0]):
             text = f"view_protobuf() takes a contiguous array of uint8, or bytes, not {shown(args[0])}"
             raise refusal(CompileTypeError, text)
         return signature(own(message_type(self.this.mp, "protobuf")), *args, recvr=self.this)
@@ -125,7 +125,7 @@ class _Attributes(AttributeTemplate):
 def _view_unchecked(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     mp = sig.return_type.mp
     _refuse_stale_cache(context, builder, mp)
-    given, nbytes, owner = _parts(context, builder, sig.args[-1], args[-1])
+    given, nbytes, owner = bytes_of(context, builder, sig.args[-1], args[-1])
     root = _root(context, builder, mp, given, nbytes)
     data, record = _take(context, builder, given, nbytes, owner)
     made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
@@ -137,7 +137,7 @@ def _view_unchecked(context: Any, builder: ir.IRBuilder, sig: Signature, args: l
 @lower_builtin(_ViewProtobuf.key, MessageTypeType, types.Any)
 def _view_protobuf(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     _refuse_stale_cache(context, builder, sig.return_type.mp)
-    given, nbytes, owner = _parts(context, builder, sig.args[-1], args[-1])
+    given, nbytes, owner = bytes_of(context, builder, sig.args[-1], args[-1])
     made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
     made.pointer, made.owner = _take(context, builder, given, nbytes, owner)
     made.nbytes = nbytes
@@ -154,7 +154,7 @@ def _refuse_stale_cache(context: Any, builder: ir.IRBuilder, mp: MessagePlan) ->
         refuse_disk_cache(builder)
 
 
-def _parts(
+def bytes_of(
     context: Any, builder: ir.IRBuilder, typ: types.Type, value: ir.Value
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Where the bytes of a buffer are, their number, and what keeps them alive."""

@@ -29,7 +29,12 @@ ROOT_NBYTES = 64
 BUFFER = 72  # what the caller gave to be written into, or 0
 BUFFER_NBYTES = 80
 BUFFER_OWNER = 88
-STATE_NBYTES = 96
+# What an update found broken: address and bytes of the message, the error of a scan, place in the table.
+BROKEN_AT = 96
+BROKEN_NBYTES = 104
+BROKEN_ERROR = 112
+BROKEN_MESSAGE = 120
+STATE_NBYTES = 128
 
 # A chunk's head: the next chunk, and its bytes.
 NEXT = 0
@@ -147,6 +152,15 @@ def attach(record: int) -> int:
         if case != 0:
             store_i64(parent + case, rank + 1)
         record = parent
+    return 0
+
+
+@cached
+def mark(record: int) -> int:
+    """Note that a field of a message was unset, for the messages that it's a part of too."""
+    while record != 0 and load_i64(record + tables.CHANGED) == 0:
+        store_i64(record + tables.CHANGED, 1)
+        record = load_i64(record + tables.PARENT)
     return 0
 
 

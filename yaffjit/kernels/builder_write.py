@@ -19,7 +19,7 @@ from yaffjit.kernels.write import compare, copy
 from yaffjit.plan import builder_tables as tables
 
 # Results that aren't a size.
-NO_MEMORY, TOO_DEEP, TOO_LONG = -1, -2, -3
+NO_MEMORY, TOO_DEEP, TOO_LONG, BROKEN = -1, -2, -3, -4
 
 MAX_DEPTH = 100  # what protobuf's parsers read
 MAX_NBYTES = 2**31 - 1
@@ -77,7 +77,7 @@ def _grow(state: int, out: int, needed: int) -> int:
 
 
 @inner
-def _room(state: int, out: int, nbytes: int) -> int:
+def room_before(state: int, out: int, nbytes: int) -> int:
     """Where the next bytes end, so that so many and a few more have room; 0 if there's no memory."""
     if out - load_i64(state + memory.SCRATCH) >= nbytes + _ROOM:
         return out
@@ -85,7 +85,7 @@ def _room(state: int, out: int, nbytes: int) -> int:
 
 
 @inner
-def _used(state: int, out: int) -> int:
+def used_nbytes(state: int, out: int) -> int:
     """Bytes that were written."""
     return load_i64(state + memory.SCRATCH) + load_i64(state + memory.SCRATCH_NBYTES) - out
 
@@ -94,7 +94,7 @@ def _used(state: int, out: int) -> int:
 
 
 @inner
-def _put_varint(out: int, value: int) -> int:
+def put_varint(out: int, value: int) -> int:
     if value >= 0 and value < 128:
         store_u8(out - 1, value)
         return out - 1
@@ -112,14 +112,14 @@ def _put_varint(out: int, value: int) -> int:
 
 
 @inner
-def _put_tag(out: int, tag: int) -> int:
+def put_tag(out: int, tag: int) -> int:
     if tag < 128:
         store_u8(out - 1, tag)
         return out - 1
     if tag < 128 * 128:
         store_u16(out - 2, tag & 127 | 128 | tag >> 7 << 8)
         return out - 2
-    return _put_varint(out, tag)
+    return put_varint(out, tag)
 
 
 @inner
@@ -132,11 +132,11 @@ def _put_number(out: int, op: int, value: int) -> int:
         return out - 4
     if op == tables.ZIGZAG:
         value = value << 1 ^ value >> 63
-    return _put_varint(out, value)
+    return put_varint(out, value)
 
 
 @inner
-def _put_bytes(out: int, source: int, nbytes: int) -> int:
+def put_bytes(out: int, source: int, nbytes: int) -> int:
     copy(out - nbytes, source, nbytes)
     return out - nbytes
 
@@ -146,7 +146,7 @@ def _put_held(out: int, op: int, at: int) -> int:
     """A key or a value of a pair."""
     if op == tables.TEXT:
         nbytes = load_i64(at + 8)
-        return _put_varint(_put_bytes(out, load_i64(at), nbytes), nbytes)
+        return put_varint(put_bytes(out, load_i64(at), nbytes), nbytes)
     return _put_number(out, op, load_i64(at))
 
 
@@ -158,11 +158,11 @@ def _held_nbytes(op: int, at: int) -> int:
 @inner
 def _put_key(out: int, row: int, pair: int, used: int, state: int) -> int:
     """What comes before the value of a pair that ends where ``used`` bytes follow."""
-    out = _put_tag(out, load_i64(row + 8 * tables.VALUE_TAG))
+    out = put_tag(out, load_i64(row + 8 * tables.VALUE_TAG))
     out = _put_held(out, load_i64(row + 8 * tables.KEY), pair)
-    out = _put_tag(out, load_i64(row + 8 * tables.KEY_TAG))
-    out = _put_varint(out, _used(state, out) - used)
-    return _put_tag(out, load_i64(row + 8 * tables.TAG))
+    out = put_tag(out, load_i64(row + 8 * tables.KEY_TAG))
+    out = put_varint(out, used_nbytes(state, out) - used)
+    return put_tag(out, load_i64(row + 8 * tables.TAG))
 
 
 # ---- the order of pairs ----
@@ -229,38 +229,40 @@ def sort_pairs(slot: int, order: int) -> None:
 # ---- messages ----
 
 
-@cached
-def write(state: int, table: int) -> int:
-    """Write the root into the scratch; its size, or why there is none.
+@inner
+def write_part(state: int, table: int, message: int, record: int, only: int, level: int, out: int) -> int:
+    """Write a message without its tag, or one field of it, before ``out``; where it begins, or an error.
 
     Args:
-        table: address of the root's table.
+        table, message: address of the root's table, and of the message's record in it.
+        record: of the message.
+        only: the rank of the field; -1 for all.
+        level: how deep protobuf takes the message to be nested: a pair counts too.
     """
     frames = stack_words(_FRAMES_WORDS)
-    level = 0  # how deep protobuf takes it to be nested: a pair counts too
     frame = frames
-    record = load_i64(state + memory.ROOT)
-    fields = table + load_i64(table + 8 * tables.FIELDS)
-    word = load_i64(table + 8 * tables.HAS_WORDS)
+    fields = table + load_i64(message + 8 * tables.FIELDS)
+    word = load_i64(message + 8 * tables.HAS_WORDS)
     bits = 0
-    out = load_i64(state + memory.SCRATCH) + load_i64(state + memory.SCRATCH_NBYTES)
+    if only >= 0:
+        word = only >> 6
+        bits = 1 << (only & 63)
     while True:
         child = 0  # the record of a message that is to be written next, within the field at ``row``
         left = 0
         row = 0
         if bits == 0:
             word -= 1
-            if word >= 0:
+            if word >= 0 and (only < 0 or frame != frames):
                 bits = load_i64(record + tables.HAS + 8 * word)
                 continue
             # The message is whole.
             if frame == frames:
-                nbytes = _used(state, out)
-                return nbytes if nbytes <= MAX_NBYTES else TOO_LONG
-            out = _room(state, out, 0)
+                return out
+            out = room_before(state, out, 0)
             if out == 0:
                 return NO_MEMORY
-            nbytes = _used(state, out) - load_i64(frame + _USED)
+            nbytes = used_nbytes(state, out) - load_i64(frame + _USED)
             frame -= _FRAME_NBYTES
             record = load_i64(frame + _RECORD)
             fields = load_i64(frame + _FIELDS)
@@ -272,9 +274,9 @@ def write(state: int, table: int) -> int:
             slot = record + load_i64(row + 8 * tables.SLOT)
             level -= 2 if op == tables.MAP else 1
             if op == tables.MAP:
-                out = _put_varint(out, nbytes)
+                out = put_varint(out, nbytes)
                 pair = load_i64(slot) + left * tables.PAIR_NBYTES
-                out = _room(state, out, _held_nbytes(load_i64(row + 8 * tables.KEY), pair))
+                out = room_before(state, out, _held_nbytes(load_i64(row + 8 * tables.KEY), pair))
                 if out == 0:
                     return NO_MEMORY
                 out = _put_key(out, row, pair, load_i64(frame + _FRAME_NBYTES + _USED), state)
@@ -283,8 +285,8 @@ def write(state: int, table: int) -> int:
                     child = load_i64(pair - tables.PAIR_NBYTES + tables.PAIR_VALUE)
             else:
                 if op == tables.MESSAGE or op == tables.MESSAGES:
-                    out = _put_varint(out, nbytes)
-                out = _put_tag(out, load_i64(row + 8 * tables.TAG))
+                    out = put_varint(out, nbytes)
+                out = put_tag(out, load_i64(row + 8 * tables.TAG))
                 if left > 0:
                     left -= 1
                     child = load_i64(load_i64(slot) + 8 * left)
@@ -302,29 +304,29 @@ def write(state: int, table: int) -> int:
                 value = load_i64(slot)
                 if value == 0 and load_i64(row + 8 * tables.IMPLICIT) != 0:
                     continue
-                out = _room(state, out, 0)
+                out = room_before(state, out, 0)
                 if out == 0:
                     return NO_MEMORY
-                out = _put_tag(_put_number(out, op, value), load_i64(row + 8 * tables.TAG))
+                out = put_tag(_put_number(out, op, value), load_i64(row + 8 * tables.TAG))
             elif op == tables.TEXT:
                 nbytes = load_i64(slot + 8)
                 if nbytes == 0 and load_i64(row + 8 * tables.IMPLICIT) != 0:
                     continue
-                out = _room(state, out, nbytes)
+                out = room_before(state, out, nbytes)
                 if out == 0:
                     return NO_MEMORY
-                out = _put_varint(_put_bytes(out, load_i64(slot), nbytes), nbytes)
-                out = _put_tag(out, load_i64(row + 8 * tables.TAG))
+                out = put_varint(put_bytes(out, load_i64(slot), nbytes), nbytes)
+                out = put_tag(out, load_i64(row + 8 * tables.TAG))
             elif op == tables.PACKED or op == tables.PLAIN:
                 nbytes = load_i64(slot + tables.USED)
                 if nbytes == 0:
                     continue
-                out = _room(state, out, nbytes)
+                out = room_before(state, out, nbytes)
                 if out == 0:
                     return NO_MEMORY
-                out = _put_bytes(out, load_i64(slot), nbytes)
+                out = put_bytes(out, load_i64(slot), nbytes)
                 if op == tables.PACKED:
-                    out = _put_tag(_put_varint(out, nbytes), load_i64(row + 8 * tables.TAG))
+                    out = put_tag(put_varint(out, nbytes), load_i64(row + 8 * tables.TAG))
             elif op == tables.MESSAGE or op == tables.GROUP:
                 child = load_i64(slot)
             else:
@@ -347,10 +349,10 @@ def write(state: int, table: int) -> int:
                             pair = load_i64(slot) + left * tables.PAIR_NBYTES
                             value = pair + tables.PAIR_VALUE
                             nbytes = _held_nbytes(key_op, pair) + _held_nbytes(value_op, value)
-                            out = _room(state, out, nbytes)
+                            out = room_before(state, out, nbytes)
                             if out == 0:
                                 return NO_MEMORY
-                            used = _used(state, out)
+                            used = used_nbytes(state, out)
                             out = _put_key(_put_held(out, value_op, value), row, pair, used, state)
                 else:
                     left -= 1
@@ -369,17 +371,43 @@ def write(state: int, table: int) -> int:
         if level > MAX_DEPTH:
             return TOO_DEEP
         frame += _FRAME_NBYTES
-        out = _room(state, out, 0)
+        out = room_before(state, out, 0)
         if out == 0:
             return NO_MEMORY
         if op == tables.GROUP or op == tables.GROUPS:
-            out = _put_tag(out, load_i64(row + 8 * tables.END_TAG))
-        store_i64(frame + _USED, _used(state, out))
+            out = put_tag(out, load_i64(row + 8 * tables.END_TAG))
+        store_i64(frame + _USED, used_nbytes(state, out))
         message = table + load_i64(row + 8 * tables.CHILD)
         record = child
         fields = table + load_i64(message + 8 * tables.FIELDS)
         word = load_i64(message + 8 * tables.HAS_WORDS)
         bits = 0
+
+
+@inner
+def written_nbytes(state: int, out: int) -> int:
+    """The size of a message that begins at ``out``, or why there is none."""
+    if out < 0:
+        return out
+    nbytes = used_nbytes(state, out)
+    return nbytes if nbytes <= MAX_NBYTES else TOO_LONG
+
+
+@inner
+def scratch_end(state: int) -> int:
+    """Where a message ends that is written into the scratch."""
+    return load_i64(state + memory.SCRATCH) + load_i64(state + memory.SCRATCH_NBYTES)
+
+
+@cached
+def write(state: int, table: int) -> int:
+    """Write the root into the scratch; its size, or why there is none.
+
+    Args:
+        table: address of the root's table.
+    """
+    root = load_i64(state + memory.ROOT)
+    return written_nbytes(state, write_part(state, table, table, root, -1, 0, scratch_end(state)))
 
 
 @cached

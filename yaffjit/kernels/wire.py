@@ -126,15 +126,24 @@ def skip_group(pos: int, limit: int, number: int, depth: int, table: int) -> int
 
     ``depth``: of the message that has it.
     """
-    numbers = stack_words(102)
-    takes_zero = load_i64(table + 8 * tables.GROUPS_TAKE_ZERO) != 0
+    takes_zero = load_i64(table + 8 * tables.GROUPS_TAKE_ZERO)
     size_bits = load_i64(table + 8 * tables.SIZE_BITS)
+    return end_of_group(pos, limit, number, depth, size_bits, takes_zero)[1]
+
+
+@inner
+def end_of_group(
+    pos: int, limit: int, number: int, depth: int, size_bits: int, takes_zero: int
+) -> tuple[int, int]:
+    """Where the end tag of the group begins whose content is at ``pos``, and the position behind; or 0, 0."""
+    numbers = stack_words(102)
     open_groups = 1
     store_i64(numbers, number)
     while depth + open_groups <= MAX_DEPTH:
+        at = pos
         tag, pos = read_tag(pos, limit)
-        if pos == 0 or (tag < 8 and not takes_zero):
-            return 0
+        if pos == 0 or (tag < 8 and takes_zero == 0):
+            return 0, 0
         wire_type = tag & 7
         if wire_type == 0:
             _, pos = read_varint(pos, limit)
@@ -148,18 +157,18 @@ def skip_group(pos: int, limit: int, number: int, depth: int, table: int) -> int
         elif wire_type == 4:
             open_groups -= 1
             if load_i64(numbers + 8 * open_groups) != tag >> 3:
-                return 0
+                return 0, 0
             if open_groups == 0:
-                return pos
+                return at, pos
         elif wire_type == 1 or wire_type == 5:
             pos += 8 if wire_type == 1 else 4
             if pos > limit:
-                return 0
+                return 0, 0
         else:
-            return 0
+            return 0, 0
         if pos == 0:
-            return 0
-    return 0
+            return 0, 0
+    return 0, 0
 
 
 @inner

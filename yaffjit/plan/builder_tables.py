@@ -4,8 +4,9 @@ A message lies in memory as a record: a head, a bit a field in the order of numb
 slot a field. What the slots hold is half encoded already, so that writing knows few cases: numbers as the
 varints or fixed values that they'll be, repeated numbers and texts as the bytes that they'll be.
 
-For the kernel that writes there is a table, int64[words]; places in it are bytes from its start. The root's
-message record is at 0, those of the messages that it reaches follow, behind them the field records of each.
+For the kernels that write there is a table, int64[words]; places in it are bytes from its start. The root's
+message record is at 0, those of the messages that it reaches follow, behind them the field records of each,
+and the numbers of closed enums.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from yaffjit.forks import renew_properties
 from yaffjit.plan.build import Plan
+from yaffjit.plan.wire_tables import parser_habits
 from yaffjit.schema.model import KINDS, FieldDef, MessageDef
 
 # Bytes of a message's record in memory.
@@ -28,7 +30,10 @@ PARENT_SLOT = 8  # bytes from that record's start to the slot that holds this on
 PARENT_RANK = 16  # of the field there
 PARENT_CASE = 24  # bytes to the word of that field's oneof; 0 if it's in none
 PRESENT = 32  # 1 once the message is there, in all that it's a part of
-HAS = 40  # a bit a field, by its rank: from here on; behind it a word a oneof, the slots
+CHANGED = 40  # 1 once a field of it was unset, or one of a message in it
+# A bit a field, by its rank, from here on. Behind it a bit for each that was unset, which updates ask for; a
+# word a oneof; the slots.
+HAS = 48
 
 # Bytes of slots, and what is where in them.
 NUMBER_NBYTES = 8
@@ -45,7 +50,10 @@ PAIR_VALUE = 16
 # Words of a message record of the table.
 FIELDS = 0  # place of the field records, by ascending number
 HAS_WORDS = 1  # words of bits
-MESSAGE_WORDS = 2
+FIELD_COUNT = 2
+ONEOF_COUNT = 3
+TAKES_ZERO = 4  # 1: protobuf takes a field with number 0 for an unknown one
+MESSAGE_WORDS = 5
 
 # Words of a field record.
 OP = 0
@@ -60,7 +68,9 @@ KEY_ORDER = 8  # and ordered
 KEY_TAG = 9
 VALUE = 10  # and its values
 VALUE_TAG = 11
-FIELD_WORDS = 12
+WIRE_TYPE = 12  # of a single value
+CLOSED = 13  # place of a closed enum: how many numbers it has, and these ascending; 0: none
+FIELD_WORDS = 14
 
 # How a value is written.
 VARINT, ZIGZAG, FIXED32, FIXED64, TEXT, PACKED, PLAIN, MESSAGE, GROUP, MESSAGES, GROUPS, MAP = range(12)
@@ -119,6 +129,10 @@ class BuilderField:
         """Bytes from the record's start to the word with its bit."""
         return HAS + 8 * (self.rank >> 6)
 
+    def unset_at(self, has_words: int) -> int:
+        """Bytes from the record's start to the word with the bit that says that it was unset."""
+        return self.has_at + 8 * has_words
+
     @property
     def has_bit(self) -> int:
         return 1 << (self.rank & 63)
@@ -173,6 +187,11 @@ class BuilderPlan:
         return builder_plan(self.plan, name)
 
     @cached_property
+    def reached(self) -> list[str]:
+        """The message types of the table's message records, in their order."""
+        return _reached(self)
+
+    @cached_property
     def table(self) -> Words:
         """What the kernel that writes a message of this type takes; read-only."""
         return _made_table(self)
@@ -180,7 +199,7 @@ class BuilderPlan:
     @cached_property
     def digest(self) -> str:
         """A hash of all that decides about the bytes of such a message."""
-        names = sorted(_reached(self))
+        names = sorted(self.reached)
         content = repr([(name, builder_plan(self.plan, name).fields) for name in names])
         enums = sorted(
             {f.definition.type_name for name in names for f in builder_plan(self.plan, name).fields}
@@ -202,8 +221,8 @@ def builder_plan(plan: Plan, full_name: str) -> BuilderPlan:
 def _made(plan: Plan, message: MessageDef) -> BuilderPlan:
     definitions = sorted(message.fields, key=lambda f: f.number)
     has_words = (len(definitions) + 63) // 64
-    oneofs = {oneof.name: HAS + 8 * (has_words + i) for i, oneof in enumerate(message.oneofs)}
-    at = HAS + 8 * (has_words + len(oneofs))
+    oneofs = {oneof.name: HAS + 8 * (2 * has_words + i) for i, oneof in enumerate(message.oneofs)}
+    at = HAS + 8 * (2 * has_words + len(oneofs))
     descriptor: Any = plan.schema.pool.FindMessageTypeByName(message.full_name)
     fields = []
     for rank, f in enumerate(definitions):
@@ -243,18 +262,35 @@ def _reached(root: BuilderPlan) -> list[str]:
 
 
 def _made_table(root: BuilderPlan) -> Words:
-    names = _reached(root)
+    names = root.reached
     words = [0] * (MESSAGE_WORDS * len(names))
+    closed: dict[str, list[int]] = {}  # where the records of fields of each closed enum begin
     for row, name in enumerate(names):
         message = builder_plan(root.plan, name)
         at = MESSAGE_WORDS * row
         words[at + FIELDS] = 8 * len(words)
         words[at + HAS_WORDS] = message.has_words
+        words[at + FIELD_COUNT] = len(message.fields)
+        words[at + ONEOF_COUNT] = len(root.plan.schema.messages[name].oneofs)
+        words[at + TAKES_ZERO] = int(_takes_zero(message))
         for f in message.fields:
+            if f.kind == "enum" and root.plan.schema.enums[f.definition.type_name].closed:
+                closed.setdefault(f.definition.type_name, []).append(len(words))
             words += _field_record(message, f, names)
+    for enum, records in closed.items():
+        numbers = sorted({number for _, number in root.plan.schema.enums[enum].values})
+        for at in records:
+            words[at + CLOSED] = 8 * len(words)
+        words += [len(numbers), *numbers]
     table = np.array(words, np.int64)
     table.setflags(write=False)
     return table
+
+
+def _takes_zero(message: BuilderPlan) -> bool:
+    descriptor: Any = message.plan.schema.pool.FindMessageTypeByName(message.full_name)
+    fieldless = not message.fields and not descriptor.is_extendable
+    return fieldless and parser_habits().fieldless_take_zero
 
 
 def _field_record(message: BuilderPlan, f: BuilderField, names: list[str]) -> list[int]:
@@ -265,6 +301,7 @@ def _field_record(message: BuilderPlan, f: BuilderField, names: list[str]) -> li
     record[SLOT] = f.slot
     record[CASE] = f.case
     record[IMPLICIT] = int(not f.definition.explicit)
+    record[WIRE_TYPE] = _WIRE_GROUP if f.op in (GROUP, GROUPS) else wire_type(f.kind)
     held = f.definition
     if f.op == MAP:
         key, held = message.pair(f)

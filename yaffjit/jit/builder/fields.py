@@ -306,6 +306,12 @@ def _lower_clear_field(context: Any, builder: ir.IRBuilder, sig: Signature, args
         builder.store(builder.select(counted, I64(0), builder.load(word)), word)
     word = word_at(builder, native.record, f.has_at)
     builder.store(builder.and_(builder.load(word), I64(~f.has_bit)), word)
+    # Which updates ask for.
+    word = word_at(builder, native.record, f.unset_at(part.builds.has_words))
+    builder.store(builder.or_(builder.load(word), I64(f.has_bit)), word)
+    unmarked = builder.icmp_unsigned("==", load_word(builder, native.record, tables.CHANGED), I64(0))
+    with builder.if_then(unmarked):
+        call(builder, "mark", [as_address(builder, native.record)])
     if f.op >= tables.PACKED and f.op not in (tables.MESSAGE, tables.GROUP):
         # Elements that were got before stay as they are, apart from the message.
         for at in range(0, f.nbytes, 8):

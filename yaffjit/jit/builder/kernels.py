@@ -1,7 +1,8 @@
 """The kernels of builders, called where they lie: code that uses them is compiled without them.
 
 They take and give int64. Machine code that is loaded from disk names them too, so they are there as soon as
-there's a type of a builder.
+there's a type of a builder; but for that which updates, which takes long to compile: code that calls it isn't
+kept on disk.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numba import int64
 
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.keys import source_hash
-from yaffjit.kernels import builder_memory, builder_put, builder_write
+from yaffjit.kernels import builder_memory, builder_put, builder_update, builder_write
 from yaffjit.kernels.cached import compiled
 
 _KERNELS: dict[str, tuple[Any, int]] = {  # and how many arguments each has
@@ -23,6 +24,7 @@ _KERNELS: dict[str, tuple[Any, int]] = {  # and how many arguments each has
     "new_message": (builder_memory.new_message, 6),
     "new_element": (builder_memory.new_element, 3),
     "attach": (builder_memory.attach, 1),
+    "mark": (builder_memory.mark, 1),
     "put_text": (builder_put.put_text, 4),
     "append_number": (builder_put.append_number, 5),
     "append_text": (builder_put.append_text, 5),
@@ -33,12 +35,13 @@ _KERNELS: dict[str, tuple[Any, int]] = {  # and how many arguments each has
     "write": (builder_write.write, 2),
     "place": (builder_write.place, 3),
 }
+_UPDATE = {"update": (builder_update.update, 6)}
 _named: list[str] = []
 
 
-def load_kernels() -> None:
+def load_kernels(updates: bool = False) -> None:
     """Have their names be known to code that is compiled or loaded from now on."""
-    for name, (dispatcher, count) in _KERNELS.items():
+    for name, (dispatcher, count) in (_UPDATE if updates else _KERNELS).items():
         if name not in _named:
             (compiled_kernel,) = compiled(dispatcher, (int64,) * count).overloads.values()
             wrapper = compiled_kernel.fndesc.llvm_cfunc_wrapper_name

@@ -1,4 +1,4 @@
-"""Builders themselves in jitted code: ``Banner.builder(buffer)``, ``finish()``, ``clear()``."""
+"""Builders themselves in jitted code: how they are made, ``finish()``, ``update(view)`` and ``clear()``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numba.np.arrayobj import populate_array
 from yaffjit.errors import BufferTooSmallError, CompileTypeError, EncodeError
 from yaffjit.jit import message_types
 from yaffjit.jit.builder.fields import builder_methods
-from yaffjit.jit.builder.kernels import call
+from yaffjit.jit.builder.kernels import call, load_kernels
 from yaffjit.jit.builder.type import (
     BuilderType,
     MapBuilderType,
@@ -33,12 +33,16 @@ from yaffjit.jit.builder.type import (
 )
 from yaffjit.jit.constants import refuse_disk_cache
 from yaffjit.jit.emit.outline import I64, NULL, POINTER
-from yaffjit.jit.message_types import MessageTypeType
+from yaffjit.jit.message_types import MessageTypeType, bytes_of, is_bytes
 from yaffjit.jit.records import raise_jitted
 from yaffjit.jit.refusals import refusal, shown
 from yaffjit.jit.text.type import constant_bytes
+from yaffjit.jit.types import WireViewType
+from yaffjit.jit.wire.faults import raise_broken
 from yaffjit.kernels import builder_memory as memory
 from yaffjit.kernels import builder_write
+from yaffjit.plan.builder_tables import MESSAGE_WORDS
+from yaffjit.plan.wire_tables import parser_habits
 
 _OWNER = types.MemInfoPointer(types.voidptr)
 _ARRAY = types.Array(types.uint8, 1, "C")
@@ -59,14 +63,14 @@ class _Builder(AbstractTemplate):
         if len(given) > 1 or set(kws) - {"buffer"}:
             raise refusal(CompileTypeError, "builder() takes one buffer")
         for typ in given:
-            if not _is_buffer(typ) and not isinstance(typ, types.NoneType):
+            if not _is_writable(typ) and not isinstance(typ, types.NoneType):
                 text = f"builder() takes a writable contiguous array of uint8, not {shown(typ)}"
                 raise refusal(CompileTypeError, text)
         made = signature(builder_type(self.this.mp), *given, recvr=self.this)
         return made.replace(pysig=inspect.signature(_builder)) if given else made
 
 
-def _is_buffer(typ: types.Type) -> bool:
+def _is_writable(typ: types.Type) -> bool:
     return (
         isinstance(typ, types.Array)
         and typ.mutable
@@ -174,7 +178,24 @@ class _Clear(AbstractTemplate):
         return signature(types.none, recvr=self.this)
 
 
-builder_methods |= {"finish": _Finish, "clear": _Clear}
+class _Update(AbstractTemplate):
+    key = "yaffjit.builder.update"
+
+    def generic(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Signature:
+        if kws or len(args) != 1:
+            raise refusal(CompileTypeError, "update() takes one view of protobuf bytes")
+        typ, mp = args[0], self.this.mp
+        is_view = isinstance(typ, WireViewType)
+        if is_view and (typ.mp.full_name, typ.mp.fingerprint) != (mp.full_name, mp.fingerprint):
+            text = f"update() of a builder of {mp.full_name} takes no {shown(typ)}"
+            raise refusal(CompileTypeError, text)
+        if not is_view and not is_bytes(typ):
+            text = f"update() takes a view of protobuf bytes, an array of uint8 or bytes, not {shown(typ)}"
+            raise refusal(CompileTypeError, text)
+        return signature(_ARRAY, *args, recvr=self.this)
+
+
+builder_methods |= {"finish": _Finish, "update": _Update, "clear": _Clear}
 
 
 @lower_builtin(_Clear.key, BuilderType)
@@ -194,7 +215,41 @@ def _lower_finish(context: Any, builder: ir.IRBuilder, sig: Signature, args: lis
     typ = sig.recvr or sig.args[0]
     native = opened(context, builder, typ, args[0])
     state = as_address(builder, native.state)
-    nbytes = _written(context, builder, typ, state)
+    table = as_address(builder, constant_bytes(builder, typ.builds.table.tobytes()))
+    nbytes = call(builder, "write", [state, table])
+    _raise_unwritten(context, builder, typ, nbytes)
+    return _placed(context, builder, typ, native, nbytes)
+
+
+@lower_builtin(_Update.key, BuilderType, types.Any)
+def _lower_update(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
+    typ, given = sig.recvr or sig.args[0], sig.args[-1]
+    load_kernels(updates=True)
+    refuse_disk_cache(builder)
+    native = opened(context, builder, typ, args[0])
+    state = as_address(builder, native.state)
+    if isinstance(given, WireViewType):
+        view = cgutils.create_struct_proxy(given)(context, builder, args[-1])
+        pointer, nbytes = view.pointer, view.nbytes
+    else:
+        pointer, nbytes, _ = bytes_of(context, builder, given, args[-1])
+    habits = parser_habits()
+    table = as_address(builder, constant_bytes(builder, typ.builds.table.tobytes()))
+    words = [state, table, as_address(builder, pointer), nbytes]
+    words += [I64(habits.size_bits), I64(int(habits.groups_take_zero))]
+    written = call(builder, "update", words)
+    with cgutils.if_unlikely(builder, builder.icmp_signed("==", written, I64(builder_write.BROKEN))):
+        places = (memory.BROKEN_AT, memory.BROKEN_NBYTES, memory.BROKEN_ERROR, memory.BROKEN_MESSAGE)
+        at, size, error, place = (load_word(builder, native.state, word) for word in places)
+        which = builder.udiv(place, I64(8 * MESSAGE_WORDS))
+        raise_broken(context, builder, typ.mp, at, size, error, (typ.builds.reached, which))
+    _raise_unwritten(context, builder, typ, written)
+    return _placed(context, builder, typ, native, written)
+
+
+def _placed(context: Any, builder: ir.IRBuilder, typ: BuilderType, native: Any, nbytes: ir.Value) -> ir.Value:
+    """An array of what is in the scratch: of the buffer, or a new one."""
+    state = as_address(builder, native.state)
     data = cgutils.alloca_once_value(builder, NULL)
     record = cgutils.alloca_once_value(builder, NULL)
     buffer = load_word(builder, native.state, memory.BUFFER)
@@ -227,10 +282,8 @@ def _lower_finish(context: Any, builder: ir.IRBuilder, sig: Signature, args: lis
     return impl_ret_new_ref(context, builder, _ARRAY, array._getvalue())
 
 
-def _written(context: Any, builder: ir.IRBuilder, typ: BuilderType, state: ir.Value) -> ir.Value:
-    """Write into the scratch; the number of bytes. Raises where there are none."""
-    table = as_address(builder, constant_bytes(builder, typ.builds.table.tobytes()))
-    nbytes = call(builder, "write", [state, table])
+def _raise_unwritten(context: Any, builder: ir.IRBuilder, typ: BuilderType, nbytes: ir.Value) -> None:
+    """Raise where a kernel gave a reason and no number of bytes."""
     full_name = typ.mp.full_name
     with cgutils.if_unlikely(builder, builder.icmp_signed("<", nbytes, I64(0))):
         for code, error, text in (
@@ -240,7 +293,6 @@ def _written(context: Any, builder: ir.IRBuilder, typ: BuilderType, state: ir.Va
             with builder.if_then(builder.icmp_signed("==", nbytes, I64(code))):
                 context.call_conv.return_user_exc(builder, error, (text,))
         context.call_conv.return_user_exc(builder, MemoryError, (f"no memory for a {full_name}",))
-    return nbytes
 
 
 # ---- out of jitted code ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -22,7 +23,7 @@ class WireError(VerifyError):
     """Jitted code read a message that isn't what protobuf accepts.
 
     Args:
-        key: fingerprint and full name of the message.
+        key: fingerprint and full name of the message; behind them perhaps names of message types within it.
         fault: an index into `WIRE_FAULTS`.
         position: from the message's beginning.
         number, index: of the field, 0 if there's none; and how many occurrences of it come before.
@@ -30,6 +31,7 @@ class WireError(VerifyError):
 
     Attributes:
         address: of the message, for those who know in which row that lies.
+        within: which of these types it is of, if there are any.
     """
 
     def __init__(
@@ -42,20 +44,22 @@ class WireError(VerifyError):
         found: int,
         limit: int,
         address: int = 0,
+        within: int = 0,
     ) -> None:
-        fingerprint, full_name = key.split(" ", 1)
+        fingerprint, of, *types_within = key.split(" ")
+        full_name = types_within[within] if types_within else of
         text = WIRE_FAULTS[fault].format(found=found, limit=limit)
-        path = _step(fingerprint, full_name, number, index) if number else ""
+        path = _step(fingerprint, of, full_name, number, index) if number else ""
         super().__init__(text, position, message=full_name, path=path, found=found, limit=limit)
         self.address = address
-        self._made_of = (key, fault, position, number, index, found, limit, address)
+        self._made_of = (key, fault, position, number, index, found, limit, address, within)
 
     def __reduce__(self) -> Any:
         return type(self), self._made_of, self.__dict__
 
 
-def _step(fingerprint: str, full_name: str, number: int, index: int) -> str:
-    mp = find_plan(fingerprint, full_name)
+def _step(fingerprint: str, of: str, full_name: str, number: int, index: int) -> str:
+    mp = find_plan(fingerprint, of)
     declared = mp.plan.schema.messages[full_name].fields if mp is not None else ()
     f = next((f for f in declared if f.number == number), None)
     if f is None:
@@ -89,9 +93,9 @@ def _found(typingctx, address, nbytes, error):  # type: ignore[no-untyped-def]
     return _FOUND(types.int64, types.int64, types.int64), codegen
 
 
-def _raise(key, address, nbytes, error):  # type: ignore[no-untyped-def]
+def _raise(key, address, nbytes, error, within):  # type: ignore[no-untyped-def]
     fault, position, number, index, found, limit = _found(address, nbytes, error)
-    raise WireError(key, fault, position, number, index, found, limit, address)
+    raise WireError(key, fault, position, number, index, found, limit, address, within)
 
 
 _raise_broken = cached(_raise)
@@ -106,10 +110,28 @@ def raise_if_broken(
         pointer, nbytes: the message.
         error: as the scan gave it.
     """
+    with cgutils.if_unlikely(builder, builder.icmp_unsigned("!=", error, I64(0))):
+        raise_broken(context, builder, mp, builder.ptrtoint(pointer, I64), nbytes, error)
+
+
+def raise_broken(
+    context: Any,
+    builder: ir.IRBuilder,
+    mp: MessagePlan,
+    address: ir.Value,
+    nbytes: ir.Value,
+    error: ir.Value,
+    within: tuple[Sequence[str], ir.Value] = ((), I64(0)),
+) -> None:
+    """Raise what a scan's error says; the block ends with it.
+
+    Args:
+        address, nbytes: the broken message.
+        within: types of messages within that of the plan, and which of them the broken one is of.
+    """
     from yaffjit.jit.records import raise_jitted
 
-    with cgutils.if_unlikely(builder, builder.icmp_unsigned("!=", error, I64(0))):
-        key = context.get_constant_generic(builder, types.unicode_type, f"{mp.fingerprint} {mp.full_name}")
-        address = builder.ptrtoint(pointer, I64)
-        arg_types = (types.unicode_type, types.int64, types.int64, types.int64)
-        raise_jitted(context, builder, _raise_broken, arg_types, [key, address, nbytes, error])
+    names = " ".join([mp.fingerprint, mp.full_name, *within[0]])
+    key = context.get_constant_generic(builder, types.unicode_type, names)
+    arg_types = (types.unicode_type, *(types.int64,) * 4)
+    raise_jitted(context, builder, _raise_broken, arg_types, [key, address, nbytes, error, within[1]])

@@ -13,7 +13,7 @@ from numba.extending import intrinsic, overload
 from yaffjit.errors import CompileTypeError, CompileValueError
 from yaffjit.jit.emit.outline import I64
 from yaffjit.jit.key_rows import _span, _utf8
-from yaffjit.jit.message_types import _is_buffer, _parts, _take
+from yaffjit.jit.message_types import _take, bytes_of, is_bytes
 from yaffjit.jit.refusals import refusal, shown
 from yaffjit.jit.text.type import TextType, constant_bytes
 from yaffjit.kernels.memory import data_address
@@ -197,7 +197,7 @@ def _view_of(typingctx, buf, flags):  # type: ignore[no-untyped-def]
     bits = literal(flags)
 
     def codegen(context: Any, builder: ir.IRBuilder, sig: Any, args: list[ir.Value]) -> ir.Value:
-        given, nbytes, owner = _parts(context, builder, buf, args[0])
+        given, nbytes, owner = bytes_of(context, builder, buf, args[0])
         data, record = _take(context, builder, given, nbytes, owner)
         native = cgutils.create_struct_proxy(owned_view_type)(context, builder)
         native.data = builder.ptrtoint(data, I64)
@@ -219,7 +219,7 @@ def _option(typ: Any) -> Any:
 
 @overload(view, prefer_literal=True)
 def _view(buf, order="swapped", compact=True, null=False, max_depth=512):  # type: ignore[no-untyped-def]
-    if not _is_buffer(buf):
+    if not is_bytes(buf):
         text = f"view() takes a contiguous array of uint8, or bytes, not {shown(buf)}"
         raise refusal(CompileTypeError, text)
     given = [_option(typ) for typ in (order, compact, null, max_depth)]
