@@ -10,6 +10,7 @@ from typing import Any
 from yaffjit.errors import YaffjitError
 
 CELL_WIDTH = 120  # characters
+BAR = "#bcd8f5"
 _FAULTS = (YaffjitError, ValueError, IndexError, KeyError, OverflowError, MemoryError, OSError, struct.error)
 
 
@@ -48,6 +49,7 @@ def table(
     rows: Iterable[Sequence[str]],
     right: Iterable[str] = (),
     more: str = "",
+    bar: str = "",
 ) -> str:
     """A table under a title.
 
@@ -55,15 +57,19 @@ def table(
         title, header, rows: text, which is escaped here.
         right: names of the columns that are aligned right.
         more: a sentence on what isn't shown.
+        bar: the name of a column of percentages, which are drawn behind it.
     """
     aligned = set(right)
-    styles = [f' style="text-align: {"right" if name in aligned else "left"}"' for name in header]
-    head = "".join(f"<th{style}>{escaped(name)}</th>" for name, style in zip(header, styles, strict=True))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{style}>{escaped(cell)}</td>" for cell, style in zip(row, styles, strict=True))
-        + "</tr>"
-        for row in rows
-    )
+
+    def cell(tag: str, name: str, text: str) -> str:
+        style = f"text-align: {'right' if name in aligned else 'left'}"
+        if name == bar and tag == "td":
+            style += f"; background: linear-gradient(to right, {BAR} {escaped(text)}, transparent 0)"
+        return f'<{tag} style="{style}">{escaped(text)}</{tag}>'
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        return f"<tr>{''.join(cell(tag, name, text) for name, text in zip(header, cells, strict=True))}</tr>"
+
+    head, body = line("th", header), "".join(line("td", row) for row in rows)
     tail = f"<p>{escaped(more)}</p>" if more else ""
-    return f"<p><b>{escaped(title)}</b></p><table><tr>{head}</tr>{body}</table>{tail}"
+    return f"<p><b>{escaped(title)}</b></p><table>{head}{body}</table>{tail}"

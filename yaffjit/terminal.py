@@ -80,6 +80,12 @@ def flush_or_drop_output() -> None:
         pass
 
 
+def is_colorful() -> bool:
+    """Whether standard output is a terminal whose user didn't say no to colours, by NO_COLOR or TERM=dumb."""
+    no = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not no and sys.stdout is not None and sys.stdout.isatty()
+
+
 def is_printable(text: str) -> bool:
     """Whether standard output takes a text as it is."""
     try:

@@ -31,6 +31,7 @@ def add_show(commands: Any) -> None:
         "yaffjit show banners.arrow -1             the last record\n"
         "yaffjit show banners.arrow --where 'price > 9.5 and title startswith \"Free\"'\n"
         "yaffjit show banners.arrow --where 'state in [ACTIVE, PAUSED] and present(geo)' --limit 3\n"
+        "yaffjit show banners.arrow 0 --bytes      its bytes, with what each is for\n"
         "yaffjit show --raw message.pb             any protobuf bytes, without a schema\n"
         "yaffjit show message.pb --as ads.proto ads.Banner",
     )
@@ -74,6 +75,11 @@ def add_show(commands: Any) -> None:
         help="print the message that a file of protobuf bytes is: a .proto or descriptor set, and its type",
     )
     add_schema_options(parser)
+    parser.add_argument(
+        "--bytes",
+        action="store_true",
+        help="print what each byte of the records is for: headers, slots and text, with fields and values",
+    )
     _add_json(parser)
     parser.set_defaults(parser=parser)
 
@@ -112,6 +118,11 @@ def _show(parsed: argparse.Namespace) -> None:
         return
     if (parsed.where is None) == (not parsed.rows):
         parsed.parser.error("name the rows, or say --where, and not both")
+    if parsed.bytes:
+        if parsed.json or parsed.where is not None:
+            parsed.parser.error("--bytes prints rows, as text: it goes with neither --json nor --where")
+        _print_bytes(_opened(parsed.index), parsed.rows)
+        return
     if parsed.where is None:
         _print(_opened(parsed.index), parsed.rows, parsed.json, titled=len(parsed.rows) > 1)
         return
@@ -186,6 +197,17 @@ def _print(index: Index, rows: Iterable[int], as_json: bool, titled: bool) -> No
         if titled and not as_json:
             print(f"# row {row}")
         print(text, end="")
+
+
+def _print_bytes(index: Index, rows: Iterable[int]) -> None:
+    """What the bytes of rows are for; coloured on a terminal."""
+    from yaffjit.terminal import is_colorful
+
+    for row in rows:
+        payload = index.payload(row)
+        print(f"# row {row}{': null' if payload is None else ''}")
+        if payload is not None:
+            print(index.message_type.draw(payload, index.representation).text(color=is_colorful()))
 
 
 def _json(view: Any) -> str:

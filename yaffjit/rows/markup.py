@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
+from yaffjit.codec.anatomy import enum_name
 from yaffjit.errors import YaffjitError
 from yaffjit.markup import CELL_WIDTH, table
 from yaffjit.view import View
@@ -53,7 +54,9 @@ def cell(view: View, name: str) -> str:
         present = access.presence.get(name)
         if present is not None and not present(view):
             return ""
-        return shown(access.getters[name](view))
+        value = access.getters[name](view)
+        f = view._plan_.by_name[name]
+        return enum_name(view._schema_, f.enum, value) if f.enum and not f.repeated else shown(value)
     except _FAULTS as error:
         return f"can't be read: {error}"
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from yaffjit.columns.profile import Profile
 
 
 class Tabular:
@@ -51,6 +54,23 @@ class Tabular:
         from yaffjit.columns.arrow import reader
 
         return reader(self, paths, enums, unit, rows)
+
+    def profile(self: Any, rows: int = 100_000) -> Profile:
+        """How often each field is set, how large it is, and between which values: a mapping by path.
+
+        It prints as a table, and has ``plot()`` and ``to_pandas()``. Messages that hold others of their own
+        type aren't gone into.
+
+        Args:
+            rows: so many are looked at, at most: at random if there are more.
+
+        Raises:
+            VerifyError: protobuf bytes aren't what protobuf accepts; names the row, field path and position.
+            ValueError: ``rows`` isn't at least 1.
+        """
+        from yaffjit.columns.profile import profile
+
+        return profile(self, rows)
 
     def __arrow_c_array__(self: Any, requested_schema: Any = None) -> Any:
         """All messages as one array of structs, for libraries that take arrays of any other.
