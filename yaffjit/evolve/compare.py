@@ -73,7 +73,7 @@ class _Comparer:
         if roots:
             for root in roots:
                 if not any(root in messages for messages, _ in sides):
-                    names = [*sides[0][0], *sides[1][0]]
+                    names = {**sides[0][0], **sides[1][0]}
                     raise SchemaError(f"neither schema has a message {root!r}{near_names(root, names)}")
             sides = [
                 _reached(facts, roots, *side) for facts, side in zip((self.old, self.new), sides, strict=True)
