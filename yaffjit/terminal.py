@@ -20,10 +20,15 @@ def complain(sentence: str) -> None:
 COLOURS = {"red": "31", "green": "32", "yellow": "33"}
 
 
+def is_colourful() -> bool:
+    """Whether standard output is a terminal and NO_COLOR isn't set (no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not plain and sys.stdout is not None and sys.stdout.isatty()
+
+
 def paint(text: str, colour: str) -> str:
-    """A text for standard output, in a colour if that is a terminal and NO_COLOR isn't set (no-color.org)."""
-    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    return f"\033[{COLOURS[colour]}m{text}\033[0m" if terminal and not os.environ.get("NO_COLOR") else text
+    """A text for standard output, in a colour if it shows any."""
+    return f"\033[{COLOURS[colour]}m{text}\033[0m" if is_colourful() else text
 
 
 class _ClosedOutput:
@@ -78,12 +83,6 @@ def flush_or_drop_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except AttributeError:  # there is none
         pass
-
-
-def is_colorful() -> bool:
-    """Whether standard output is a terminal whose user didn't say no to colours, by NO_COLOR or TERM=dumb."""
-    no = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not no and sys.stdout is not None and sys.stdout.isatty()
 
 
 def is_printable(text: str) -> bool:

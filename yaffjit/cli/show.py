@@ -201,13 +201,13 @@ def _print(index: Index, rows: Iterable[int], as_json: bool, titled: bool) -> No
 
 def _print_bytes(index: Index, rows: Iterable[int]) -> None:
     """What the bytes of rows are for; coloured on a terminal."""
-    from yaffjit.terminal import is_colorful
+    from yaffjit.terminal import is_colourful
 
     for row in rows:
         payload = index.payload(row)
         print(f"# row {row}{': null' if payload is None else ''}")
         if payload is not None:
-            print(index.message_type.draw(payload, index.representation).text(color=is_colorful()))
+            print(index.message_type.draw(payload, index.representation).text(color=is_colourful()))
 
 
 def _json(view: Any) -> str:
