@@ -70,8 +70,8 @@ def test_text(capsys: Capture) -> None:
         "safe         t.M.b: renamed to c\n"
         "             Bytes name fields by number.\n"
         "             -> If it isn't the same field, take a number that was never used.\n"
-        "             JSON: unsafe. JSON names fields by their names, so a reader doesn't find what the other "
-        "wrote.\n"
+        "             JSON: unsafe. JSON names fields by their names, so a reader doesn't find what the "
+        "other wrote.\n"
         "             -> Give the new field the old json_name, if JSON is stored or sent.\n"
         "safe         t.M.d: field added, number 4\n"
         "             A reader without the field passes over it; data without it reads as its default.\n"
@@ -133,7 +133,7 @@ def test_schemas_come_from_sets_indexes_and_modules(capsys: Capture, tmp_path: P
         (["old.proto", "none.proto"], "yaffjit: error: no such file: 'none.proto'\n"),
         (
             ["old.proto", "safe.proto", "-m", "t.N"],
-            "yaffjit: error: neither schema has a message 't.N': did you mean 't.M' or 't.S'?\n",
+            "yaffjit: error: neither schema has a message 't.N' (did you mean 't.S', 't.M'?)\n",
         ),
     ],
 )
