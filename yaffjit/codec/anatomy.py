@@ -149,7 +149,9 @@ class _Walk:
 
     def array(self, mp: MessagePlan, f: FieldPlan, at: int, path: str) -> None:
         count = read_u32(self.data, at)[0]
-        self.add(at, 4, "length", path, f"{count:,} {'pairs' if f.is_map else 'elements'}")
+        self.add(
+            at, 4, "length", path, f"{count:,} {'pair' if f.is_map else 'element'}{'' if count == 1 else 's'}"
+        )
         first, width = at + 4, f.element_width
         if f.kind not in ("message", "string", "bytes"):
             code = SCALAR_CODE[f.kind]
