@@ -10,6 +10,8 @@ What is wrong isn't told here, only that it is: whoever asked has the document r
 
 from __future__ import annotations
 
+from functools import partial
+
 from yaffjit.kernels.cached import inner
 from yaffjit.kernels.memory import load_i64, load_u8, load_u16, load_u32, store_u8
 from yaffjit.kernels.objects import float_of_bits, float_of_bits32, memcmp, ordered, room
@@ -35,7 +37,10 @@ _KIND_WORDS = 128  # a byte a level, of 1000 at most
 _MAX_LENGTH_SHIFT = 56
 
 
-@inner
+inlined = partial(inner, inline=True)
+
+
+@inlined
 def next_code(data: int, nbytes: int, pos: int, half: int, compact: bool) -> tuple[int, int, int]:
     """The next code, or `BAD`; position and pending behind it."""
     if half != 0:
@@ -51,13 +56,7 @@ def next_code(data: int, nbytes: int, pos: int, half: int, compact: bool) -> tup
 
 
 @inner
-def text_length(data: int, nbytes: int, pos: int) -> tuple[int, int]:
-    """The length of a text, no more than what is left, or `BAD`; and the position behind it."""
-    if pos < nbytes:
-        length = load_u8(data + pos)
-        if length < 128:
-            pos += 1
-            return (length if length <= nbytes - pos else BAD), pos
+def _long_length(data: int, nbytes: int, pos: int) -> tuple[int, int]:
     length = 0
     shift = 0
     while pos < nbytes and shift <= _MAX_LENGTH_SHIFT:
@@ -70,84 +69,29 @@ def text_length(data: int, nbytes: int, pos: int) -> tuple[int, int]:
     return BAD, pos
 
 
-@inner
+@inlined
+def text_length(data: int, nbytes: int, pos: int) -> tuple[int, int]:
+    """The length of a text, no more than what is left, or `BAD`; and the position behind it."""
+    if pos < nbytes:
+        length = load_u8(data + pos)
+        if length < 128:
+            pos += 1
+            return (length if length <= nbytes - pos else BAD), pos
+    return _long_length(data, nbytes, pos)
+
+
+# Four bits a code: the bytes of its payload.
+_WIDTHS = 0x0008_4842_1000_0000
+
+
+@inlined
 def width_of(code: int) -> int:
     """Bytes of the payload of a code from 5 to 12."""
-    if code < 7:
-        return 0
-    if code == 9 or code == 11:
-        return 4
-    if code == 10 or code == 12:
-        return 8
-    return code - 6
+    return (_WIDTHS >> (4 * code)) & 15
 
 
 @inner
-def skip(data: int, nbytes: int, pos: int, half: int, code: int, flags: int) -> tuple[int, int]:
-    """Where a value ends whose code was read last: its position, or `BAD`, and what is pending.
-
-    The structure of what is in it is checked: ends, keys, bounds; texts aren't.
-    """
-    compact = (flags & COMPACT) != 0
-    left = ((flags >> DEPTH_SHIFT) & DEPTH_MASK) - (flags >> USED_SHIFT)
-    kinds = room(_KIND_WORDS)
-    level = 0
-    in_object = False
-    while True:
-        if code >= UTF8:
-            length, pos = text_length(data, nbytes, pos)
-            if length < 0:
-                return BAD, 0
-            pos += length
-        elif code >= 5:
-            width = width_of(code)
-            if width > nbytes - pos:
-                return BAD, 0
-            pos += width
-        elif code == 1 or code == 3:
-            if level >= left:
-                return BAD, 0
-            store_u8(kinds + level, code)
-            level += 1
-            in_object = code == 1
-        elif code != 0 or (flags & NULL) == 0:
-            return BAD, 0
-        while True:
-            if level == 0:
-                return pos, half
-            code, pos, half = next_code(data, nbytes, pos, half, compact)
-            if in_object:
-                if code >= UTF8:
-                    length, pos = text_length(data, nbytes, pos)
-                    if length < 0:
-                        return BAD, 0
-                    pos += length
-                    code, pos, half = next_code(data, nbytes, pos, half, compact)
-                    if code < 0:
-                        return BAD, 0
-                    break
-                if code != 2:
-                    return BAD, 0
-            elif code < 0:
-                return BAD, 0
-            elif code != 4:
-                break
-            level -= 1
-            in_object = level > 0 and load_u8(kinds + level - 1) == 1
-
-
-@inner
-def same_text(at: int, nbytes: int, code: int, key: int, key_nbytes: int) -> bool:
-    """Whether a text of one of the three codes has the characters of one in UTF-8.
-
-    Requires: as many bytes can be read at both. Text that isn't valid equals none.
-    """
-    if code == UTF8:
-        if nbytes != key_nbytes:
-            return False
-        if nbytes > 32:
-            return memcmp(at, key, nbytes) == 0
-        return nbytes == 0 or equal(at, key, nbytes)
+def _same_characters(at: int, nbytes: int, code: int, key: int, key_nbytes: int) -> bool:
     end = at + nbytes
     key_end = key + key_nbytes
     while at < end:
@@ -183,7 +127,113 @@ def same_text(at: int, nbytes: int, code: int, key: int, key_nbytes: int) -> boo
     return key == key_end
 
 
+@inlined
+def same_text(at: int, nbytes: int, code: int, key: int, key_nbytes: int) -> bool:
+    """Whether a text of one of the three codes has the characters of one in UTF-8.
+
+    Requires: as many bytes can be read at both. Text that isn't valid equals none.
+    """
+    if code != UTF8:
+        return _same_characters(at, nbytes, code, key, key_nbytes)
+    if nbytes != key_nbytes:
+        return False
+    if nbytes > 32:
+        return memcmp(at, key, nbytes) == 0
+    return nbytes == 0 or equal(at, key, nbytes)
+
+
 @inner
+def _pass_items(data: int, nbytes: int, pos: int, half: int, kind: int, flags: int) -> tuple[int, int]:
+    """Where a container ends, whose begin was passed: position, or `BAD`, and what is pending.
+
+    Args:
+        kind: 1 or 3, the code that began it.
+        flags: with the depth that it's at.
+    """
+    compact = (flags & COMPACT) != 0
+    left = ((flags >> DEPTH_SHIFT) & DEPTH_MASK) - (flags >> USED_SHIFT)
+    if left <= 0:
+        return BAD, 0
+    kinds = room(_KIND_WORDS)
+    store_u8(kinds, kind)
+    level = 1
+    in_object = kind == 1
+    while True:
+        # Scalars and texts are passed in small loops, which end at a container's begin or end.
+        if in_object:
+            while True:
+                code, pos, half = next_code(data, nbytes, pos, half, compact)
+                if code < UTF8:
+                    if code != 2:
+                        return BAD, 0
+                    break
+                length, pos = text_length(data, nbytes, pos)
+                if length < 0:
+                    return BAD, 0
+                pos += length
+                code, pos, half = next_code(data, nbytes, pos, half, compact)
+                if code >= UTF8:
+                    length, pos = text_length(data, nbytes, pos)
+                    if length < 0:
+                        return BAD, 0
+                    pos += length
+                elif code >= 5:
+                    pos += width_of(code)
+                    if pos > nbytes:
+                        return BAD, 0
+                elif code == 2 or code == 4:
+                    return BAD, 0
+                else:
+                    break
+        else:
+            while True:
+                code, pos, half = next_code(data, nbytes, pos, half, compact)
+                if code >= UTF8:
+                    length, pos = text_length(data, nbytes, pos)
+                    if length < 0:
+                        return BAD, 0
+                    pos += length
+                elif code >= 5:
+                    pos += width_of(code)
+                    if pos > nbytes:
+                        return BAD, 0
+                elif code == 2:
+                    return BAD, 0
+                else:
+                    break
+        if code == 1 or code == 3:
+            if level >= left:
+                return BAD, 0
+            store_u8(kinds + level, code)
+            level += 1
+            in_object = code == 1
+        elif code == 2 or code == 4:
+            level -= 1
+            if level == 0:
+                return pos, half
+            in_object = load_u8(kinds + level - 1) == 1
+        elif code != 0 or (flags & NULL) == 0:
+            return BAD, 0
+
+
+@inlined
+def skip(data: int, nbytes: int, pos: int, half: int, code: int, flags: int) -> tuple[int, int]:
+    """Where a value ends whose code was read last: its position, or `BAD`, and what is pending.
+
+    The structure of what is in it is checked: ends, keys, bounds; texts aren't.
+    """
+    if code >= UTF8:
+        length, pos = text_length(data, nbytes, pos)
+        return (pos + length if length >= 0 else BAD), half
+    if code >= 5:
+        pos += width_of(code)
+        return (pos if pos <= nbytes else BAD), half
+    if code == 1 or code == 3:
+        return _pass_items(data, nbytes, pos, half, code, flags)
+    return (pos if code == 0 and (flags & NULL) != 0 else BAD), half
+
+
+@inlined
 def to_key(
     data: int, nbytes: int, pos: int, half: int, flags: int, key: int, key_nbytes: int
 ) -> tuple[int, int]:
@@ -206,13 +256,11 @@ def to_key(
         length, pos = text_length(data, nbytes, pos)
         if length < 0:
             return BAD, 0
-        found = same_text(data + pos, length, code, key, key_nbytes)
+        at = data + pos
         pos += length
-        if found:
+        if same_text(at, length, code, key, key_nbytes):
             return pos, half
         code, pos, half = next_code(data, nbytes, pos, half, compact)
-        if code < 0:
-            return BAD, 0
         pos, half = skip(data, nbytes, pos, half, code, flags + ONE_DEEPER)
         if pos < 0:
             return BAD, 0
@@ -240,15 +288,13 @@ def count_items(data: int, nbytes: int, pos: int, half: int, flags: int) -> int:
                 return BAD
             pos += length
             code, pos, half = next_code(data, nbytes, pos, half, compact)
-        if code < 0:
-            return BAD
         pos, half = skip(data, nbytes, pos, half, code, flags + ONE_DEEPER)
         if pos < 0:
             return BAD
         count += 1
 
 
-@inner
+@inlined
 def to_index(data: int, nbytes: int, pos: int, half: int, flags: int, index: int) -> tuple[int, int]:
     """Where an item of a collection is, as `to_key`; a negative index counts from the end."""
     compact = (flags & COMPACT) != 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from numba import types
 
 from yaffjit.kernels.cached import inner
@@ -63,7 +65,7 @@ def copy(target: int, source: int, nbytes: int) -> None:
         store_u8(target + nbytes - 1, c)
 
 
-@inner
+@partial(inner, inline=True)
 def equal(a: int, b: int, nbytes: int) -> bool:
     """Whether 1 to 32 bytes are the same.
 

@@ -287,7 +287,7 @@ def _alike(given: list[_Given], rows: int, options: WriteOptions, flags: int) ->
     made, address = _new_bytes(nbytes + (1 if options.compact else 2))
     words = np.array([word for one in given for word in one.words(options)] or [0], np.int64)
     found = [np.frombuffer(one, np.uint8) for one in layout.segments]
-    fields = np.array(layout.fields or [0], np.int64)
+    fields = np.array(layout.fields or [(0, 0, 0)], np.int64)
     if layout.texts:
         texts = [*layout.texts, -1]
         segments = np.array([(_address(a), len(a), i) for a, i in zip(found, texts, strict=True)], np.int64)

@@ -59,7 +59,7 @@ def path_words(typingctx, path):  # type: ignore[no-untyped-def]
     return types.int64(path), codegen
 
 
-@njit
+@njit(forceinline=True)
 def find_path(value, words):  # type: ignore[no-untyped-def]
     """The word of what a path leads to, or `ABSENT`."""
     data, nbytes, word, flags = parts(value)

@@ -23,6 +23,9 @@ from yaffjit.kernels.universal_scan import (
     text_length,
     width_of,
 )
+from yaffjit.kernels.universal_scan import (
+    NULL as NULL_READ,
+)
 from yaffjit.universal.jitted.access import code_of, find_path, path_literal, path_words
 from yaffjit.universal.jitted.faults import BOOL, INTEGER, NUMBER, TEXT, raise_kind, raise_wrong
 from yaffjit.universal.jitted.type import UniversalType, part_of, parts
@@ -30,42 +33,66 @@ from yaffjit.universal.jitted.type import UniversalType, part_of, parts
 _HEADROOM = 8
 
 
-@njit
-def _payload(value, word):  # type: ignore[no-untyped-def]
-    """Address of a payload of fixed width, its code, the order of bytes."""
+@njit(forceinline=True)
+def is_null(value, word):  # type: ignore[no-untyped-def]
+    """Whether a word names null; it's wrong unless the flags allow it."""
+    data, nbytes, _, flags = parts(value)
+    code, _, _ = next_code(data, nbytes, word >> 5, word & 31, (flags & 1) != 0)
+    if code == 0 and (flags & NULL_READ) == 0:
+        raise_wrong(data, nbytes, flags)
+    return code == 0
+
+
+@njit(forceinline=True)
+def _scalar(value, word):  # type: ignore[no-untyped-def]
+    """The code of a scalar that isn't text, 4 of others; the address of its payload; the order of bytes."""
     data, nbytes, _, flags = parts(value)
     code, pos, _ = next_code(data, nbytes, word >> 5, word & 31, (flags & 1) != 0)
-    if code < 0 or width_of(code) > nbytes - pos:
-        raise_wrong(data, nbytes, flags)
-    return data + pos, code, (flags >> ORDER_SHIFT) & 3
+    if code < 5 or code > 12 or width_of(code) > nbytes - pos:
+        code = 4
+    return code, data + pos, (flags >> ORDER_SHIFT) & 3
 
 
 @njit
+def _refuse(value, word, path, wanted):  # type: ignore[no-untyped-def]
+    """Raise for a value that is of another kind, or isn't whole."""
+    data, nbytes, _, flags = parts(value)
+    code = code_of(value, word)
+    if wanted == INTEGER:
+        fits = 7 <= code <= 10
+    elif wanted == NUMBER:
+        fits = 7 <= code <= 12
+    else:
+        fits = code == 5 or code == 6
+    if fits:
+        raise_wrong(data, nbytes, flags)
+    raise_kind(path, code, wanted)
+
+
+@njit(forceinline=True)
 def int_at(value, word, path):  # type: ignore[no-untyped-def]
     """The integer that a word names."""
-    code = code_of(value, word)
+    code, at, order = _scalar(value, word)
     if code < 7 or code > 10:
-        raise_kind(path, code, INTEGER)
-    at, code, order = _payload(value, word)
+        _refuse(value, word, path, INTEGER)
     return int_of(at, code, order)
 
 
-@njit
+@njit(forceinline=True)
 def float_at(value, word, path):  # type: ignore[no-untyped-def]
     """The number that a word names, as a float."""
-    code = code_of(value, word)
-    if code < 7 or code > 12:
-        raise_kind(path, code, NUMBER)
-    at, code, order = _payload(value, word)
+    code, at, order = _scalar(value, word)
+    if code < 7:
+        _refuse(value, word, path, NUMBER)
     return float_of(at, code, order) if code > 10 else float(int_of(at, code, order))
 
 
-@njit
+@njit(forceinline=True)
 def bool_at(value, word, path):  # type: ignore[no-untyped-def]
     """The bool that a word names."""
-    code = code_of(value, word)
+    code, _, _ = _scalar(value, word)
     if code != 5 and code != 6:
-        raise_kind(path, code, BOOL)
+        _refuse(value, word, path, BOOL)
     return code == 5
 
 
@@ -111,7 +138,7 @@ def _register(kind: str, reader: Any, default: Any) -> None:
 
         def got(value, path, otherwise=default):  # type: ignore[no-untyped-def]
             word = find_path(value, path_words(path))
-            if word == ABSENT or code_of(value, word) == 0:
+            if word == ABSENT or is_null(value, word):
                 return otherwise
             return reader(value, word, path)
 
