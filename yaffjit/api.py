@@ -8,13 +8,14 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from yaffjit.columns.message_type import ArrowMethods
 from yaffjit.errors import SchemaError, near_names
 from yaffjit.forks import renew_properties
 from yaffjit.introduce import load_jit, tell_numba
 from yaffjit.markup import Shown
+from yaffjit.typed import AnyView
 from yaffjit.universal.message_type import UniversalMethods
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from yaffjit.rows import Records
     from yaffjit.schema.model import SchemaDef
     from yaffjit.schema.sources import PathLike
-    from yaffjit.view import View
 
 AnyIndex = TypeVar("AnyIndex", "Index", "PackedIndex")
 
@@ -166,7 +166,7 @@ def _schema_of(plan: Plan) -> Schema:
 
 
 @renew_properties
-class MessageType(ArrowMethods, UniversalMethods, Shown):
+class MessageType(ArrowMethods, UniversalMethods, Shown, Generic[AnyView]):
     """One message type of a schema: encodes, decodes, verifies, makes views and jitted getters."""
 
     def __init__(self, schema: Schema, full_name: str) -> None:
@@ -254,7 +254,7 @@ class MessageType(ArrowMethods, UniversalMethods, Shown):
         return decode(self.plan, buf)
 
     @functools.cached_property
-    def view(self) -> Callable[[Any], View]:
+    def view(self) -> Callable[[Any], AnyView]:
         """``view(buf)``: a zero-copy view of a buffer, which is verified first.
 
         ``buf``: bytes or any contiguous buffer; what is writable is copied, so that it stays as verified.
@@ -262,10 +262,10 @@ class MessageType(ArrowMethods, UniversalMethods, Shown):
         """
         from yaffjit.view import viewer
 
-        return viewer(self.plan)
+        return viewer(self.plan)  # type: ignore[return-value]
 
     @functools.cached_property
-    def view_protobuf(self) -> Callable[[Any], View]:
+    def view_protobuf(self) -> Callable[[Any], AnyView]:
         """``view_protobuf(data)``: a view of protobuf bytes; nothing is decoded until it's read.
 
         Opening scans the top level; nested messages are scanned when they're entered, text is checked when
@@ -275,17 +275,17 @@ class MessageType(ArrowMethods, UniversalMethods, Shown):
         """
         from yaffjit.view import protobuf_viewer
 
-        return protobuf_viewer(self.schema._plan, self.full_name)
+        return protobuf_viewer(self.schema._plan, self.full_name)  # type: ignore[return-value]
 
     @functools.cached_property
-    def view_unchecked(self) -> Callable[[Any], View]:
+    def view_unchecked(self) -> Callable[[Any], AnyView]:
         """``view_unchecked(buf)``: a zero-copy view of a buffer that is trusted.
 
         Requires: the buffer is a well-formed message of this type, and stays unchanged while the view lives.
         """
         from yaffjit.view import viewer_unchecked
 
-        return viewer_unchecked(self.plan)
+        return viewer_unchecked(self.plan)  # type: ignore[return-value]
 
     def builder(self, buffer: Any = None) -> Builder:
         """A message to be built field by field and written as protobuf bytes; usable in ``@njit``.
@@ -432,8 +432,8 @@ class MessageType(ArrowMethods, UniversalMethods, Shown):
 
 
 def records(
-    message_type: MessageType, payloads: Any, representation: str = "yaff", copy: bool = False
-) -> Records:
+    message_type: MessageType[AnyView], payloads: Any, representation: str = "yaff", copy: bool = False
+) -> Records[AnyView]:
     """Messages that are already encoded, as records that are read in place.
 
     Those of YaFF are verified first; protobuf bytes are checked as far as they are read, when they are.
@@ -459,7 +459,9 @@ def records(
     return records(_plan_of(message_type), payloads, representation, copy)
 
 
-def records_unchecked(message_type: MessageType, payloads: Any, representation: str = "yaff") -> Records:
+def records_unchecked(
+    message_type: MessageType[AnyView], payloads: Any, representation: str = "yaff"
+) -> Records[AnyView]:
     """As `records`, but trusts the messages, and takes writable data as it is.
 
     Requires: each message is well-formed, and neither data nor offsets change while the records, their views
@@ -472,10 +474,10 @@ def records_unchecked(message_type: MessageType, payloads: Any, representation: 
 
 def open_index(
     path: PathLike,
-    message_type: MessageType | None = None,
+    message_type: MessageType[AnyView] | None = None,
     verify: str = "open",
     progress: bool | None = None,
-) -> Index:
+) -> Index[AnyView]:
     """Open an index and check it: its checksums, its offsets, the structure of each message.
 
     Args:
@@ -498,7 +500,7 @@ def open_index(
     return _with_types(open_index(path, message_type, verify, progress), message_type)
 
 
-def open_packed(path: PathLike, message_type: MessageType | None = None) -> PackedIndex:
+def open_packed(path: PathLike, message_type: MessageType[AnyView] | None = None) -> PackedIndex[AnyView]:
     """Open an index that `build_index` wrote with ``compression``: it's unpacked a batch at a time.
 
     Args:
@@ -515,7 +517,7 @@ def open_packed(path: PathLike, message_type: MessageType | None = None) -> Pack
     return _with_types(open_packed(path, message_type), message_type)
 
 
-def open_index_unchecked(path: PathLike, message_type: MessageType | None = None) -> Index:
+def open_index_unchecked(path: PathLike, message_type: MessageType[AnyView] | None = None) -> Index[AnyView]:
     """As `open_index`, but reads what describes the batches and trusts the rest: instant whatever the size.
 
     Requires: `build_index` wrote the files, and they are as they were written.

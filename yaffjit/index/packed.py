@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic
 
 import pyarrow as pa
 from pyarrow import ipc
@@ -23,7 +23,7 @@ from yaffjit.plan import MessagePlan
 from yaffjit.pool import run_stretches
 from yaffjit.progress import progress_bar
 from yaffjit.rows import Records, records
-from yaffjit.view import View
+from yaffjit.typed import AnyView
 
 MOST_MESSAGE_NBYTES = 1 << 31
 # What a batch may become: its messages, of which the last may be of any size, and the other columns.
@@ -31,7 +31,7 @@ MOST_NBYTES = 1 << 32
 PADDING = 64  # that Arrow may add to a buffer
 
 
-class PackedIndex:
+class PackedIndex(Generic[AnyView]):
     """An index that needn't be read in place: each batch is unpacked, checked and verified when it's read.
 
     ``len(packed)`` is its rows; a loop over it gives views, of a batch at a time in memory.
@@ -62,7 +62,7 @@ class PackedIndex:
     def __len__(self) -> int:
         return self._files.rows
 
-    def batches(self) -> Iterator[Records]:
+    def batches(self) -> Iterator[Records[AnyView]]:
         """The messages in order, up to 65,536 at a time, as records in memory of their own.
 
         Raises:
@@ -72,7 +72,7 @@ class PackedIndex:
             if part.batches[number].rows:
                 yield _unpacked(part, number, first, self.plan)[0]
 
-    def __iter__(self) -> Iterator[View]:
+    def __iter__(self) -> Iterator[AnyView]:
         for batch in self.batches():
             yield from batch
 

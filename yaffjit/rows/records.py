@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,10 @@ from yaffjit.rows.places import Places
 from yaffjit.rows.readers import REPRESENTATIONS, reader
 from yaffjit.rows.select import selected, taken
 from yaffjit.rows.tabular import Tabular
+from yaffjit.typed import AnyView
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
-    from yaffjit.view import View
 
 _WHOLE = ": rows are looked up in a whole index, as in index.take(index.rows(keys))"
 
@@ -110,7 +110,7 @@ def _check_representation(representation: str) -> None:
         raise ValueError(f"representation {representation!r} isn't supported; supported: {known}")
 
 
-class Records(Tabular, Shown):
+class Records(Tabular, Shown, Generic[AnyView]):
     """A sequence of messages of one type; rows are views, made when they are asked for.
 
     Slices, selections and concatenations share all messages. Records pass into jitted functions.
@@ -231,9 +231,9 @@ class Records(Tabular, Shown):
         return self._count
 
     @overload
-    def __getitem__(self, key: int) -> View: ...
+    def __getitem__(self, key: int) -> AnyView: ...
     @overload
-    def __getitem__(self, key: Any) -> Records: ...
+    def __getitem__(self, key: Any) -> Records[AnyView]: ...
     def __getitem__(self, key: Any) -> Any:
         """A row, or records of some rows, which share their messages.
 
@@ -257,22 +257,22 @@ class Records(Tabular, Shown):
             return self._taken(selected(key, self._count))
         return self._reader.view(self._row(index))
 
-    def __iter__(self) -> Iterator[View]:
+    def __iter__(self) -> Iterator[AnyView]:
         self._store.check()
         yield from self._reader.views(self._start, self._count)
 
-    def __reversed__(self) -> Iterator[View]:
+    def __reversed__(self) -> Iterator[AnyView]:
         self._check()
         return (self[row] for row in range(self._count - 1, -1, -1))
 
-    def __add__(self, other: Any) -> Records:
+    def __add__(self, other: Any) -> Records[AnyView]:
         return concat([self, other]) if isinstance(other, Records) else NotImplemented
 
     def payload(self, row: int) -> bytes | None:
         """The encoded bytes of one message (a copy); None of a null row."""
         return self._store.payload(self._row(operator.index(row)))
 
-    def take(self, rows: Any) -> Records:
+    def take(self, rows: Any) -> Records[AnyView]:
         """Rows in the order given, also more than once; no message is copied.
 
         Jitted loops over them fetch messages ahead, so that they take rows from anywhere at the speed of
@@ -287,16 +287,16 @@ class Records(Tabular, Shown):
         """
         return self._taken(taken(rows, self._count))
 
-    def head(self, n: int = 5) -> Records:
+    def head(self, n: int = 5) -> Records[AnyView]:
         """The first n rows; all but the last -n if n is negative."""
         return self[:n]
 
-    def tail(self, n: int = 5) -> Records:
+    def tail(self, n: int = 5) -> Records[AnyView]:
         """The last n rows; all but the first -n if n is negative."""
         n = operator.index(n)
         return self[max(0, self._count - n) if n >= 0 else -n :]
 
-    def sample(self, n: int, seed: Any = None) -> Records:
+    def sample(self, n: int, seed: Any = None) -> Records[AnyView]:
         """n rows at random, each at most once, in random order.
 
         Args:
