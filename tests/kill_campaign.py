@@ -25,7 +25,7 @@ from yaffjit.index.manifest import read_manifest
 SOURCE = 'syntax = "proto3"; package k; message Row { int64 id = 1; string name = 2; }'
 # What a writer does to files, before and after each of which it may be killed.
 STEPS = ("open", "fsync", "replace", "link", "unlink", "mkdir", "pwrite", "ftruncate", "close", "rmdir")
-OPERATIONS = ("file", "build", "append", "adopt", "keys")
+OPERATIONS = ("file", "keyless", "build", "append", "adopt", "keys")
 KEYS = ("id", "name")
 MOST_PARTS = 10  # then the directory begins anew, so that to look at it stays quick
 FEW_PARTS = 2  # likewise where a writer's steps are counted, of which each part that is there adds some
@@ -109,35 +109,39 @@ class Campaign:
     def _prepared(self, operation: str) -> tuple[Callable[[], object], tuple[Any, ...]]:
         """What a writer does, and what may be found: as before, and as after."""
         self._renew(MOST_PARTS)
+        if operation == "keyless":
+            yj.build_index(self.file, self.message_type, self._rows(self._ids(3)), key="name")
         before = self._found()
-        in_file, in_directory, in_more, key = before
+        in_file, file_key, in_directory, in_more, key = before
         ids = self._ids(5)
-        if operation == "file":
-            work: Any = lambda: yj.build_index(self.file, self.message_type, self._rows(ids), key="name")  # noqa: E731
-            return work, (before, (ids, in_directory, in_more, key))
+        if operation in ("file", "keyless"):
+            new_key = None if operation == "keyless" else "name"
+            work: Any = lambda: yj.build_index(self.file, self.message_type, self._rows(ids), key=new_key)  # noqa: E731
+            return work, (before, (ids, new_key, in_directory, in_more, key))
         if operation == "build":
             options = {"part_rows": 2, "key": key}
             work = lambda: yj.build_index(self.directory, self.message_type, self._rows(ids), **options)  # noqa: E731
-            return work, (before, (in_file, ids, in_more, key))
+            return work, (before, (in_file, file_key, ids, in_more, key))
         if operation == "keys":
             other = KEYS[KEYS.index(key) - 1]
             work = lambda: yj.build_keys(self.directory, other)  # noqa: E731
-            return work, (before, (in_file, in_directory, in_more, other))
+            return work, (before, (in_file, file_key, in_directory, in_more, other))
         if operation == "append":
             work = lambda: yj.append_index(self.directory, self._rows(ids), part_rows=3)  # noqa: E731
-            return work, (before, (in_file, in_directory + ids, in_more, key))
+            return work, (before, (in_file, file_key, in_directory + ids, in_more, key))
         yj.build_index(self.more, self.message_type, self._rows(ids))
         work = lambda: yj.adopt_index(self.directory, self.more)  # noqa: E731
         # In the end its old name goes, when it is in the directory already.
         grown = in_directory + ids
         outcomes = ((in_directory, ids), (grown, []), (grown, ids))
-        return work, tuple((in_file, *outcome, key) for outcome in outcomes)
+        return work, tuple((in_file, file_key, *outcome, key) for outcome in outcomes)
 
-    def _found(self) -> tuple[list[int], list[int], list[int], str]:
-        """The messages of the file, the directory and the file to adopt, and the directory's key."""
+    def _found(self) -> tuple[list[int], str | None, list[int], list[int], str]:
+        """The file's messages and key, those of the directory and the file to adopt, the directory's key."""
         paths = (self.file, self.directory, self.more)
         found = [_ids_in(path) if path.exists() else [] for path in paths]
-        return found[0], found[1], found[2], yj.open_index_unchecked(self.directory).key or ""
+        keys = [yj.open_index_unchecked(path).key for path in paths[:2]]
+        return found[0], keys[0], found[1], found[2], keys[1] or ""
 
     def _usual_seconds(self, operation: str) -> float:
         """How long a writer takes that isn't killed."""

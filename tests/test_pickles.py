@@ -115,3 +115,49 @@ def test_another_process(row_type: yj.MessageType, recs: Records, index_path: Pa
         check=True,
     )
     assert done.stdout == f"True True\n[1, 1, 1] {list(range(10))}\n"
+
+
+@pytest.mark.parametrize("representation", ["yaff", "protobuf"])
+def test_views_of_an_index(row_type: yj.MessageType, tmp_path: Path, representation: str) -> None:
+    """As path and row, from wherever they were taken; also once nobody has the index open."""
+    path = tmp_path / "rows"
+    rows = [{}, {}, *({"id": row, "name": "x" * 1000} for row in range(200)), {}]
+    options: Any = {"part_rows": 70, "representation": representation}
+    yj.build_index(path, row_type, rows, columns={"day": ["today"] * len(rows)}, **options)
+    index = yj.open_index(path)
+    views = [*index, *index.take([150, 3]), index[100:][-5]]
+    data = pickle.dumps(views)
+    assert len(data) < 100 * len(views)
+    again = pickle.loads(data)
+    assert again == views
+    assert [type(view) for view in again] == [type(view) for view in pickle.loads(data)]
+    lonely = pickle.dumps(yj.open_index_unchecked(path)[77])
+    del index, again
+    before = len(os.listdir("/proc/self/fd"))
+    received = [pickle.loads(lonely) for _ in range(100)]
+    assert {view.id for view in received} == {75}
+    assert len(os.listdir("/proc/self/fd")) <= before + 4
+    yj.build_index(path, row_type, rows[1:], **options)
+    late = pickle.dumps(yj.open_index(path)[0])
+    yj.build_index(path, row_type, rows, **options)
+    with pytest.raises(yj.IndexFileError, match=r"was built anew since the pickle was made"):
+        pickle.loads(late)
+
+
+def test_views_of_no_row_of_an_index(row_type: yj.MessageType, tmp_path: Path) -> None:
+    schema = tmp_path / "n.proto"
+    schema.write_text('syntax = "proto3"; package n; message N { int32 x = 1; N inner = 2; }')
+    message_type = yj.load_schema(schema)["n.N"]
+    for representation in ("yaff", "protobuf"):
+        yj.build_index(
+            tmp_path / "n.arrow", message_type, [{"inner": {"x": 3}}], representation=representation
+        )
+        view = yj.open_index(tmp_path / "n.arrow")[0]
+        assert pickle.loads(pickle.dumps(view)) == view
+        in_memory = yj.records(message_type, [message_type.encode({"x": 3})])[0]
+        for other in (view.inner, view.inner.inner, in_memory):
+            with pytest.raises(TypeError) as caught:
+                pickle.dumps(other)
+            assert str(caught.value) == (
+                "a view of n.N can't be pickled: it only points into a buffer; pickle its SerializeToString()"
+            )

@@ -138,6 +138,24 @@ def _link(fd: int, folder: str, name: str) -> None:
         os.close(folder_fd)
 
 
+@contextlib.contextmanager
+def one_at_a_time(folder: str) -> Iterator[None]:
+    """Has others wait who enter it for the same folder, in any thread or process; short, or they wait long.
+
+    The lock is on the folder itself, so it leaves nothing behind. Not every file system has it.
+    """
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(folder_fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        # Closing alone wouldn't do it where a fork has the folder open too.
+        with contextlib.suppress(OSError):
+            fcntl.flock(folder_fd, fcntl.LOCK_UN)
+        os.close(folder_fd)
+
+
 def sync_folder(folder: str) -> None:
     """Have what happened to a folder's names on disk."""
     folder_fd = os.open(folder, os.O_RDONLY)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import BinaryIO
 
 from yaffjit.errors import IndexFileError
-from yaffjit.index.atomic import sync_folder, writing
+from yaffjit.index.atomic import one_at_a_time, sync_folder, writing
 from yaffjit.index.directory import DirectoryWriter
 from yaffjit.index.files import text_path
 from yaffjit.index.key_build import write_keys
@@ -45,11 +45,12 @@ def build_keys(path: str | os.PathLike[str], key: str, duplicates: str = "error"
     if spec is None:
         raise TypeError('key must be the path of a field, as "id", not NoneType')
     if not os.path.isdir(path):
-        part = Part(path)
-        field = KeyField(part.plan(), spec.path)
-        target = keys_path(path)
-        _check_is_ours(target)
-        write_keys(target, part, _records(part, field.mp, True), field, spec)
+        with _changing(path):
+            part = Part(path)
+            field = KeyField(part.plan(), spec.path)
+            target = keys_path(path)
+            _check_is_ours(target)
+            write_keys(target, part, _records(part, field.mp, True), field, spec)
         return
     with DirectoryWriter(path, create=False) as directory:
         manifest = directory.manifest
@@ -107,7 +108,7 @@ class FileKeys:
     """The keys of an index file that is being replaced, as a context manager around that.
 
     They have a name of their own until the file has its name, so that readers find those that belong to it at
-    each moment.
+    each moment. From then on other builds of files in the folder wait, so that two of one file don't mix.
 
     Args:
         path: of the index file.
@@ -123,6 +124,8 @@ class FileKeys:
         self._spec = spec
         self._field = None if spec is None else KeyField(mp, spec.path)
         self._written = False
+        self._set_aside = False  # those that there were
+        self._alone = contextlib.ExitStack()
         self.nbytes = 0
 
     def __enter__(self) -> FileKeys:
@@ -133,7 +136,13 @@ class FileKeys:
 
     def write(self, file: BinaryIO) -> None:
         """Make them, of a file that is whole but has no name yet."""
+        self._alone.enter_context(_changing(self._path))
         if self._spec is None or self._field is None:
+            if is_table(keys_path(self._path)) and not os.path.lexists(new_keys_path(self._path)):
+                # Of the old file, and of no name that the new one would be asked to agree with.
+                with writing(self._path):
+                    os.replace(keys_path(self._path), new_keys_path(self._path))
+                self._set_aside = True
             return
         with writing(self._path):
             file.flush()
@@ -148,17 +157,43 @@ class FileKeys:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         made, name = new_keys_path(self._path), keys_path(self._path)
-        if kind is not None:
-            if self._written:
-                with contextlib.suppress(OSError):
-                    os.unlink(made)
-            return
-        if self._written:
-            with writing(name):
-                os.replace(made, name)
-                sync_folder(os.path.dirname(name))
-        elif self._spec is None:
-            remove_keys(self._path)
+        with self._alone:
+            if kind is not None:
+                if self._written:
+                    with contextlib.suppress(OSError):
+                        os.unlink(made)
+                elif self._set_aside:
+                    with contextlib.suppress(OSError):
+                        os.replace(made, name)
+            elif self._written:
+                with writing(name):
+                    os.replace(made, name)
+                    sync_folder(os.path.dirname(name))
+            elif self._spec is None:
+                remove_keys(self._path)
+
+
+@contextlib.contextmanager
+def _changing(path: str) -> Iterator[None]:
+    """Has others wait who change an index file or its keys."""
+    with contextlib.ExitStack() as alone:
+        with writing(path):
+            alone.enter_context(one_at_a_time(os.path.dirname(os.path.realpath(path))))
+            _settle(path)
+        yield
+
+
+def _settle(path: str) -> None:
+    """Give keys the name that a killed writer left them without, or remove them if they are of no file."""
+    made = new_keys_path(path)
+    if not is_table(made):
+        return
+    try:
+        Keys([KeyTable(made)], [Part(path)], [0])
+    except IndexFileError:
+        os.unlink(made)
+    else:
+        os.replace(made, keys_path(path))
 
 
 def remove_keys(path: str) -> None:

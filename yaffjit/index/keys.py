@@ -242,7 +242,10 @@ def new_keys_path(path: str) -> str:
 
 
 def open_beside(path: str, part: Part) -> Keys | IndexFileError | None:
-    """The keys of an index that is one file; why they can't be used; None if it has none."""
+    """The keys of an index that is one file; why they can't be used; None if it has none.
+
+    A table that has no name of its own yet counts only if it's of this file: else a killed writer left it.
+    """
     fault: IndexFileError | None = None
     for _ in range(2):  # the file may get its own name between the two
         for name in (keys_path(path), new_keys_path(path)):
@@ -251,7 +254,8 @@ def open_beside(path: str, part: Part) -> Keys | IndexFileError | None:
             try:
                 return Keys([KeyTable(name)], [part], [0])
             except IndexFileError as error:
-                fault = fault or error
+                if name == keys_path(path):
+                    fault = fault or error
     return fault
 
 

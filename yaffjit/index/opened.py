@@ -209,12 +209,7 @@ def open_files(
         IndexFileError: names the file, and both numbers where two must agree.
     """
     if not os.path.isdir(path):
-        part = Part(path)
-        entries = (entry_of(part, ""),)  # whatever it's called
-        _check_handle(path, entries, handle)
-        made = OpenedFiles(path, part.plan(message_type), [part], entries, 0)
-        made.keys = open_beside(path, part)
-        return made
+        return _open_file(path, message_type, handle)
     manifest = read_manifest(path, check)
     for _ in range(ATTEMPTS):
         try:
@@ -226,6 +221,29 @@ def open_files(
                 raise
             manifest = again
     return _open_parts(path, manifest, message_type, handle)
+
+
+def _open_file(path: str, message_type: Any, handle: Handle | None) -> OpenedFiles:
+    for _ in range(ATTEMPTS):
+        before = _status(path)
+        part = Part(path)
+        entries = (entry_of(part, ""),)  # whatever it's called
+        _check_handle(path, entries, handle)
+        keys = open_beside(path, part)
+        # Perhaps the keys are only those of a file that somebody has put there since.
+        if isinstance(keys, Keys) or _status(path) == before:
+            break
+    made = OpenedFiles(path, part.plan(message_type), [part], entries, 0)
+    made.keys = keys
+    return made
+
+
+def _status(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def entry_of(part: Part, name: str) -> PartEntry:

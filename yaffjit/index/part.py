@@ -40,7 +40,9 @@ from yaffjit.index.metadata import (
     description,
     plan_of,
 )
+from yaffjit.index.origin import MappedFile, Origin
 from yaffjit.plan import MessagePlan, Plan
+from yaffjit.rows.memory import Again
 from yaffjit.rows.readers import REPRESENTATIONS
 from yaffjit.schema import load
 
@@ -218,6 +220,10 @@ class Part:
             return None
         return np.frombuffer(self._map, np.uint8, (header.rows + 7) // 8, header.body + header.buffers[0][0])
 
+    def belongs_to(self, again: Again, message: str, first_row: int) -> None:
+        """Have views of its messages pickle as rows of an index."""
+        self._map.origin = Origin(again, message, self.batches, first_row)
+
     def address(self) -> int:
         """Where the file lies in memory."""
         return int(self._buffer.address)
@@ -286,7 +292,7 @@ def unadvised(mapped: mmap.mmap) -> Iterator[None]:
         mapped.madvise(mmap.MADV_NORMAL)
 
 
-def _mapped(path: str, expected: int | None, opened: BinaryIO) -> mmap.mmap:
+def _mapped(path: str, expected: int | None, opened: BinaryIO) -> MappedFile:
     with opened as file:
         try:
             nbytes = os.fstat(file.fileno()).st_size
@@ -294,7 +300,7 @@ def _mapped(path: str, expected: int | None, opened: BinaryIO) -> mmap.mmap:
                 raise IndexFileError(f"{path} has {nbytes:,} bytes, but its manifest says {expected:,}")
             if nbytes == 0:
                 raise IndexFileError(f"{path} is empty: it isn't an index")
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
         except IndexFileError:
             raise
         except OSError as error:

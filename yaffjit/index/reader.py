@@ -21,6 +21,7 @@ from yaffjit.plan.paths import parse_path
 from yaffjit.rows import Records
 from yaffjit.rows.chunks import Chunk, Chunks
 from yaffjit.rows.memory import Int64Array
+from yaffjit.typed import AnyView
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
@@ -87,7 +88,7 @@ class IndexPart(NamedTuple):
     nbytes: int
 
 
-class Index(Records):
+class Index(Records[AnyView]):
     """The messages of an index: records, and the other columns beside them."""
 
     __slots__ = ("_checked", "_files", "message_type", "schema")
@@ -98,6 +99,8 @@ class Index(Records):
     def __init__(self, files: OpenedFiles, checked: bool) -> None:
         files.check_in_place()
         again = _records_again, (os.path.abspath(files.path), files.mp, checked, files.handle)
+        for part, first in zip(files.parts, files.first_rows, strict=True):
+            part.belongs_to(again, files.mp.full_name, first)
         given = files.mp.plan, files.chunks(), files.check_size, again
         trusted = not checked or files.all_checked
         chunks = Chunks(*given) if trusted else _CheckedChunks(files, *given)

@@ -10,12 +10,14 @@ field with one of these.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from yaffjit.errors import YaffjitError, near_names
+from yaffjit.markup import Shown, preformatted
 
 if TYPE_CHECKING:
     from yaffjit.plan.model import MessagePlan
@@ -91,7 +93,7 @@ def plan_of(cls: type[View]) -> MessagePlan:
         raise AttributeError("View itself has no message type: take the class of a view") from None
 
 
-class View:
+class View(Shown):
     """A message in a buffer, read as protobuf's messages are; it can't be changed.
 
     Attributes of an instance, for the other layers:
@@ -238,6 +240,9 @@ class View:
             shown.append(f"# ... {len(lines) - REPR_LINES} more lines")
         return "\n".join([f"# {name}, view{'' if lines else ', empty'}", *shown])
 
+    def _html_(self) -> str:
+        return preformatted(View.__repr__(self))
+
     def __dir__(self) -> list[str]:
         names = dict.fromkeys(self._access_.getters)
         for name in dir(type(self)):
@@ -251,11 +256,41 @@ class View:
     def __deepcopy__(self, memo: Any) -> View:
         return self
 
-    def __reduce__(self) -> NoReturn:
+    def _is_whole_(self, begin: int, end: int) -> bool:
+        """Whether it's of the message in ``_data_[begin:end]`` itself, not of one within."""
+        raise NotImplementedError
+
+    def _any_pos_(self) -> tuple[int, bool]:
+        """A position in ``_data_`` that the message has, and whether it has no bytes."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> Any:
+        """Pickles of a view of an index's row hold the index's path and the row."""
+        found = _row_of(self)
+        if found is not None:
+            return operator.getitem, found
         raise TypeError(
             f"a view of {self._access_.descriptor.full_name} can't be pickled: it only points into a buffer; "
             "pickle its SerializeToString()"
         )
+
+
+def _row_of(view: View) -> tuple[Any, int] | None:
+    """What pickles as an index, and the view's row there."""
+    from yaffjit.view.owner import address_of
+
+    mapped: Any = view._data_
+    while mapped is not None and not hasattr(mapped, "origin"):
+        mapped = getattr(mapped, "obj" if isinstance(mapped, memoryview) else "base", None)
+    if mapped is None or mapped.origin is None:
+        return None
+    shift = address_of(view._data_) - address_of(mapped)
+    pos, empty = view._any_pos_()
+    found = mapped.origin.row_at(mapped, shift + pos, empty)
+    if found is None or view._access_.descriptor.full_name != mapped.origin.message:
+        return None
+    row, begin, end = found
+    return (mapped.origin, row) if view._is_whole_(begin - shift, end - shift) else None
 
 
 def read_only(view: View, value: Any) -> NoReturn:

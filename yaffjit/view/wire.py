@@ -109,6 +109,12 @@ class WireView(View):
         merged = b"".join([data[part._begin_ : part._end_] for part in parts])
         return cls(merged, 0, nbytes, None, None, Place(before, name, index, 0, depth, pieces))
 
+    def _any_pos_(self) -> tuple[int, bool]:
+        return self._begin_, self._begin_ == self._end_
+
+    def _is_whole_(self, begin: int, end: int) -> bool:
+        return (begin, end) == (self._begin_, self._end_)
+
     def HasExtension(self, extension: Any) -> bool:
         """Whether an extension is set, which is given by its FieldDescriptor; KeyError for a repeated one."""
         field, is_set, _ = find_extension(self, extension)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from yaffjit.codec.locate import FLAT, read_i32, read_u16
+from yaffjit.codec.locate import FLAT, read_i32, read_u16, read_u32
 from yaffjit.view.base import View, plan_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ class YaffView(View):
             empty = {"fixed": bytes(mp.limit + 4), "sparse": b"\x02\x00"}.get(mp.layout, b"\x00\x80")
             known = cls._default_view_ = cls(empty, 0)
         return known
+
+    def _any_pos_(self) -> tuple[int, bool]:
+        return self._pos_, False
+
+    def _is_whole_(self, begin: int, end: int) -> bool:
+        return begin + int(read_u32(self._data_, begin)[0]) == self._pos_
 
     def _decoded_(self, most: int | None) -> Any:
         from yaffjit.codec.decode import decode_at, decode_within
