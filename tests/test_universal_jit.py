@@ -128,6 +128,103 @@ def test_errors_are_those_of_python() -> None:
         assert outcomes[0] == outcomes[1]
 
 
+def looped(v: Any) -> Any:
+    total, names, tags = 0, ["-"], ["-"]
+    for i, item in enumerate(v["items"]):
+        total += i + item.get_int("id")
+        for inner in item["parts"]:
+            total += 10 * inner.get_int("n") + 100 * len(inner)
+        for part in item["by name"].values():
+            total += 1000 * part.get_int("n")
+        for name, part in item["by name"].items():
+            names.append(name)
+            total += 10000 * part.get_int("n")
+        for tag in item["tags"].keys():  # noqa: SIM118
+            tags.append(tag)
+    return total, names, tags, ["zz" in item for item in v["items"]]
+
+
+jitted_looped = numba.njit(looped)
+
+
+@numba.njit
+def last_of_array(data):  # type: ignore[no-untyped-def]
+    last = v = view(data)
+    for key, value in v.items():
+        if key != "none":
+            last = value
+    return last
+
+
+@numba.njit
+def added(v):  # type: ignore[no-untyped-def]
+    total = 0
+    for x in v:
+        total += x.as_int()
+    return total
+
+
+@numba.njit
+def values_of(v):  # type: ignore[no-untyped-def]
+    count = 0
+    for _ in v.values():
+        count += 1
+    return count
+
+
+def test_loops_give_what_python_gives() -> None:
+    items = [
+        {
+            "id": i,
+            "parts": [{"n": n} for n in range(i)],
+            "by name": {"\u0439" * n: {"n": n} for n in range(3)},
+            "tags": {"zz": [], "a": {}},
+            **({"zz": 1} if i % 2 else {}),
+        }
+        for i in range(4)
+    ]
+    for options in OPTIONS:
+        data = dumps({"before": [1, [2]], "items": items}, **options)
+        reading = {"compact": options["compact"], "order": options["order"]}
+        v = view(data, **reading)
+        assert jitted_looped(v) == looped(v) and looped(v)[0] > 0
+        for nbytes in range(1, len(data), 5):
+            cut = view(data[:nbytes], **reading)
+            outcomes = []
+            for function in (jitted_looped, looped):
+                with pytest.raises((yj.DecodeError, KeyError)) as caught:
+                    function(cut)
+                outcomes.append(str(caught.value))
+            assert outcomes[0] == outcomes[1]
+    for damage in (b"\x31\x42", b"\x33\x55"):  # an end of the other kind, one that is missing
+        for function in (added, values_of):
+            with pytest.raises((yj.DecodeError, universal.KindError)):
+                function(universal.view(damage))
+
+
+def test_loops_are_over_containers_of_their_kind() -> None:
+    assert added(view(dumps([1, 2, 3]))) == 6 and added(view(dumps([]))) == 0
+    assert values_of(view(dumps({"a": 1, "b": [2]}))) == 2 and values_of(view(dumps({}))) == 0
+    for function, obj, text in (
+        (added, {"a": 1}, "an object, not a collection"),
+        (values_of, [1], "a collection, not an object"),
+        (added, [1, "x"], "text, not an integer"),
+    ):
+        with pytest.raises(universal.KindError) as caught:
+            function(view(dumps(obj)))
+        assert str(caught.value) == text
+    deep = dumps([1, [2]])
+    with pytest.raises(yj.DecodeError):
+        added(view(deep, max_depth=1))
+
+
+def test_values_of_a_loop_outlive_their_array() -> None:
+    written = np.frombuffer(dumps({"a": [1], "none": [2], "b": [3, 4]}), np.uint8).copy()
+    assert last_of_array(written) == [3, 4]
+    with pytest.raises(yj.errors.EscapeError, match=r"universal document"):
+        numba.njit(lambda v: numba.typed.List([v.items()]))(view(dumps({})))
+
+
 def test_what_is_refused_when_it_is_compiled() -> None:
     v = universal.view(dumps({"a": 1}))
     for function, text in (

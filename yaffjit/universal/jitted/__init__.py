@@ -7,7 +7,7 @@ from numba.core.registry import cpu_target
 import yaffjit.jit  # noqa: F401  (its rules come before those here)
 
 # Imported for what they register.
-from yaffjit.universal.jitted import access, boxing, getters  # noqa: F401
+from yaffjit.universal.jitted import access, boxing, getters, loops  # noqa: F401
 from yaffjit.universal.jitted.type import owned_view_type, view_type
 
 # numba looks for new registrations only before it compiles, and may be compiling now.

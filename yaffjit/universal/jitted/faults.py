@@ -27,13 +27,15 @@ _MOST_KEPT = 64
 _faults: dict[int, Exception] = {}
 _numbers = itertools.count(1)
 
-INTEGER, NUMBER, BOOL, TEXT, OBJECT_OR_COLLECTION = range(5)
+INTEGER, NUMBER, BOOL, TEXT, OBJECT_OR_COLLECTION, AN_OBJECT, A_COLLECTION = range(7)
 _WANTED = (
     "an integer",
     "a number",
     "a bool",
     "text",
     "an object or a collection",
+    "an object",
+    "a collection",
 )
 
 

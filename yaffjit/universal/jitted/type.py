@@ -23,7 +23,7 @@ from yaffjit.kernels.sources import hash_of_sources
 PACKAGES = ("yaffjit.universal",)
 
 
-class UniversalType(BorrowedType, PlainType):
+class UniversalType(BorrowedType, PlainType, types.IterableType):
     """A value in a document.
 
     Args:
@@ -41,6 +41,53 @@ class UniversalType(BorrowedType, PlainType):
 
     def as_owned(self) -> types.Type:
         return owned_view_type
+
+    @property
+    def iterator_type(self) -> UniversalIteratorType:
+        return UniversalIteratorType("all", self.owned)
+
+
+class _OfPart(BorrowedType, PlainType):
+    """Args:
+    part: "keys", "values" or "items" of an object; "all" values of a collection.
+    owned, sources: as for `UniversalType`.
+    """
+
+    def __init__(self, part: str, owned: bool = False, sources: str | None = None) -> None:
+        sources = hash_of_sources(PACKAGES) if sources is None else sources
+        kind = f"{type(self).__name__}({part}{' owned' if owned else ''}#{sources})"
+        super().__init__(f"universal.{kind}", part, owned, sources)
+        self.part = part
+        self.owned = owned
+
+    def as_owned(self) -> types.Type:
+        return type(self)(self.part, True)
+
+
+class UniversalPartType(_OfPart, types.IterableType):
+    """The keys(), values() or items() of an object."""
+
+    what = "keys, values or items of a universal document"
+    instead = "keep the values that you need instead"
+
+    @property
+    def iterator_type(self) -> UniversalIteratorType:
+        return UniversalIteratorType(self.part, self.owned)
+
+
+class UniversalIteratorType(_OfPart, types.IteratorType):
+    what = "an iterator over a universal document"
+    instead = "keep the values that you need instead"
+
+    @property
+    def value_type(self) -> UniversalType:
+        return owned_view_type if self.owned else view_type
+
+    @property
+    def yield_type(self) -> types.Type:
+        if self.part == "items":
+            return types.Tuple.from_types((types.unicode_type, self.value_type))
+        return types.unicode_type if self.part == "keys" else self.value_type
 
 
 view_type = UniversalType()
