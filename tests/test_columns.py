@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from vectors import TESTS
 
-from yaffjit.api import MessageType, load_schema
+from yaffjit import MessageType, load_schema
 from yaffjit.codec.encode import encode
 from yaffjit.columns import Columns, gather
 from yaffjit.errors import SchemaError

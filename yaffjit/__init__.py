@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "load_schema": "yaffjit.api",
     "Schema": "yaffjit.api",
-    "MessageType": "yaffjit.api",
+    "MessageType": "yaffjit.message_type",
     "records": "yaffjit.api",
     "records_unchecked": "yaffjit.api",
     "concat": "yaffjit.rows",
@@ -127,7 +127,6 @@ __all__ = [
 if TYPE_CHECKING:
     from yaffjit import universal as universal
     from yaffjit.api import (
-        MessageType,
         Schema,
         load_schema,
         open_index,
@@ -169,6 +168,7 @@ if TYPE_CHECKING:
         unpack_index,
     )
     from yaffjit.mapping import Feature, feature
+    from yaffjit.message_type import MessageType
     from yaffjit.rows import Records, concat
     from yaffjit.view import UnknownField, View, to_dict, to_json, unknown_fields
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ArrowMethods:
-    """Methods of `yaffjit.api.MessageType`."""
+    """Methods of `yaffjit.message_type.MessageType`."""
 
     def arrow_schema(self: Any, paths: Any = None, *, enums: str = "dictionary", unit: str = "ns") -> Any:
         """The pyarrow Schema of ``recs.to_arrow(paths, enums=enums, unit=unit)``. SchemaError as there."""

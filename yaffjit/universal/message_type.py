@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class UniversalMethods:
-    """Methods of `yaffjit.api.MessageType`."""
+    """Methods of `yaffjit.message_type.MessageType`."""
 
     def to_universal(self: Any, message: Any, **options: Any) -> bytes:
         """A universal document of a view or message, by protobuf's JSON mapping.
