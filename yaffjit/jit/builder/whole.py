@@ -151,7 +151,9 @@ def _destructor(context: Any, builder: ir.IRBuilder) -> ir.Function:
     b.call(free, [at])
     b.branch(loop)
     b.position_at_end(after)
-    b.call(free, [as_pointer(b, load_word(b, state, memory.SCRATCH))])
+    scratch = as_pointer(b, load_word(b, state, memory.SCRATCH))
+    with b.if_then(cgutils.is_not_null(b, scratch)):  # numba counts what it's asked to free
+        b.call(free, [scratch])
     context.nrt.decref(b, _OWNER, as_pointer(b, load_word(b, state, memory.BUFFER_OWNER)))
     b.ret_void()
     return function
