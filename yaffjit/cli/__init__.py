@@ -14,6 +14,7 @@ from yaffjit.cli.diff import add_diff
 from yaffjit.cli.keys import add_keys
 from yaffjit.cli.layout import add_layout
 from yaffjit.cli.show import add_head, add_show
+from yaffjit.cli.stubs import add_stubs
 from yaffjit.cli.unpack import add_unpack
 from yaffjit.cli.verify import add_verify
 from yaffjit.cli.warm import add_warm
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     add_columns(commands)
     add_layout(commands)
     add_diff(commands)
+    add_stubs(commands)
     add_verify(commands)
     add_unpack(commands)
     add_demo(commands)

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["int_enum"]
+__all__ = ["int_enum", "member_names"]
 
 
 def int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:
     """The class of an enum; names that share a number are aliases. Members pickle as plain numbers."""
+    name = full_name.rpartition(".")[2]
+    made = enum.IntEnum(name, member_names(full_name, values))  # type: ignore[misc]
+    made.__doc__ = f"The values of enum {full_name}."
+    # The class can't be found by its name in another process; the number is what it stands for.
+    setattr(made, "__reduce_ex__", lambda member, protocol: (int, (int(member),)))  # noqa: B010
+    return made
+
+
+def member_names(full_name: str, values: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    """The numbers of an enum's values by the names that they have in its class."""
     name = full_name.rpartition(".")[2]
     taken = {label for label, _ in values}
     members: dict[str, int] = {}
@@ -18,11 +28,7 @@ def int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.I
             while label in taken or label in members:
                 label += "_"
         members[label] = number
-    made = enum.IntEnum(name, members)  # type: ignore[misc]
-    made.__doc__ = f"The values of enum {full_name}."
-    # The class can't be found by its name in another process; the number is what it stands for.
-    setattr(made, "__reduce_ex__", lambda member, protocol: (int, (int(member),)))  # noqa: B010
-    return made
+    return members
 
 
 def _is_pythons_own(enum_name: str, label: str) -> bool:
