@@ -35,7 +35,9 @@ class UnknownFields:
         probe = self._class()
         self._class.CopyFrom(probe, message)
         self._class.DiscardUnknownFields(probe)
-        return bool(self._class.ByteSize(probe) != self._class.ByteSize(message))
+        # (Not by ByteSize, which crashes on some messages that lack required fields: upb, 7.36.)
+        serialize = self._class.SerializePartialToString
+        return len(serialize(probe)) != len(serialize(message))
 
     def _walk(self, message: Any) -> None:
         from google.protobuf.unknown_fields import UnknownFieldSet

@@ -168,8 +168,10 @@ class View(Shown):
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
         """The message as protobuf bytes; ``deterministic`` sorts maps."""
+        message = View.to_message(self)
+        _check_required(message)
         options = {} if deterministic is None else {"deterministic": deterministic}
-        return _called(self, "SerializeToString", **options)  # type: ignore[no-any-return]
+        return type(message).SerializePartialToString(message, **options)  # type: ignore[no-any-return]
 
     def SerializePartialToString(self, deterministic: bool | None = None) -> bytes:
         """As `SerializeToString`, also where a required field isn't set."""
@@ -178,7 +180,9 @@ class View(Shown):
 
     def ByteSize(self) -> int:
         """The number of protobuf bytes that the message takes."""
-        return _called(self, "ByteSize")  # type: ignore[no-any-return]
+        message = View.to_message(self)
+        _check_required(message)
+        return type(message).ByteSize(message)  # type: ignore[no-any-return]
 
     def IsInitialized(self) -> bool:
         """Whether all required fields are set."""
@@ -186,7 +190,9 @@ class View(Shown):
 
     def FindInitializationErrors(self) -> list[str]:
         """Paths of the required fields that aren't set."""
-        return _called(self, "FindInitializationErrors")  # type: ignore[no-any-return]
+        from yaffjit.view.required import missing_required
+
+        return missing_required(View.to_message(self))
 
     Clear = ClearExtension = ClearField = CopyFrom = DiscardUnknownFields = _CHANGES
     MergeFrom = MergeFromString = ParseFromString = SetInParent = _CHANGES
@@ -307,6 +313,18 @@ def text_within(view: View, lines: int, width: int) -> tuple[str, bool]:
     from yaffjit.view.sample import sample
 
     return str(sample(view, lines + 1, width + 1)), True
+
+
+def _check_required(message: Any) -> None:
+    """Raise as protobuf does where a required field isn't set; protobuf itself may crash then."""
+    from yaffjit.view.required import missing_required
+
+    missing = missing_required(message)
+    if missing:
+        from google.protobuf.message import EncodeError
+
+        name = type(message).DESCRIPTOR.full_name
+        raise EncodeError(f"Message {name} is missing required fields: {','.join(missing)}")
 
 
 def _called(view: View, method: str, **options: Any) -> Any:
