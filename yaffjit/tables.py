@@ -18,6 +18,13 @@ def to_arrow(columns: Mapping[str, Any]) -> Any:
     return pa.table({name: arrow_of(column) for name, column in columns.items()})
 
 
+def to_batch(columns: Mapping[str, Any]) -> Any:
+    """As `to_arrow`, a RecordBatch."""
+    import pyarrow as pa
+
+    return pa.record_batch({name: arrow_of(column) for name, column in columns.items()})
+
+
 def arrow_of(column: Any) -> Any:
     """A pyarrow array of a column; numbers and times share their memory, bools are packed into bits."""
     import pyarrow as pa
@@ -40,11 +47,53 @@ def to_pandas(columns: Mapping[str, Any]) -> Any:
     Raises:
         ImportError: pandas isn't installed; yaffjit doesn't need it otherwise.
     """
+    return _pandas().DataFrame({name: _pandas_of(column) for name, column in columns.items()}, copy=False)
+
+
+def _pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("to_pandas needs pandas: pip install pandas") from error
-    return pd.DataFrame({name: _pandas_of(column) for name, column in columns.items()}, copy=False)
+    return pd
+
+
+def to_polars(table: Any) -> Any:
+    """A polars DataFrame of a pyarrow Table. ImportError if polars isn't installed."""
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise ImportError("to_polars needs polars: pip install polars") from error
+    return pl.from_arrow(table)
+
+
+def frame(table: Any) -> Any:
+    """A pandas DataFrame of a pyarrow Table, whose nulls are what pandas has for missing values.
+
+    Integers and bools with nulls keep all their bits: they have pandas' nullable types.
+
+    Raises:
+        ImportError: pandas isn't installed.
+    """
+    pd = _pandas()
+    import pyarrow as pa
+
+    exact = {
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.uint8(): pd.UInt8Dtype(),
+        pa.uint16(): pd.UInt16Dtype(),
+        pa.uint32(): pd.UInt32Dtype(),
+        pa.uint64(): pd.UInt64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }
+    columns = {
+        name: column.to_pandas(types_mapper=exact.get) if column.null_count else column.to_pandas()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pd.DataFrame(columns, copy=False)
 
 
 def _pandas_of(column: Any) -> Any:

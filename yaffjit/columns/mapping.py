@@ -86,12 +86,24 @@ class Columns(Shown, Mapping[str, Any]):
         """For ``pa.table(cols)``, polars and others that take tables of any library. It imports pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        """One array of structs, for libraries that take arrays of any other. It imports pyarrow."""
+        return tables.to_batch(self).__arrow_c_array__(requested_schema)
+
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a column a path. ImportError without pandas.
 
-        Text becomes str objects, a dictionary a Categorical, lists and maps arrays and dicts.
+        Text becomes str objects, a dictionary a Categorical, lists and maps arrays and dicts. What is absent
+        is the default, as it is here; a time NaT.
         """
         return tables.to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame with a column a path. ImportError without polars.
+
+        Text is String, a dictionary Categorical. What is absent is the default, as it is here; a time null.
+        """
+        return tables.to_polars(self.to_arrow())
 
     def to_numpy(self) -> Array:
         """A structured array of shape (rows,) with a field a path (a copy); text as objects.

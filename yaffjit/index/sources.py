@@ -130,6 +130,8 @@ def source_of(messages: Any, mp: MessagePlan) -> Source:
     """
     if isinstance(messages, Payloads):
         return _OfReader(messages)
+    if isinstance(messages, Records):
+        return _OfRecords(messages, mp)
     if isinstance(messages, ProtobufPayloads):
         return _OfArrays(messages.data, messages.offsets, messages.valid)
     if isinstance(messages, (pa.Array, pa.ChunkedArray)) or any(
@@ -141,7 +143,7 @@ def source_of(messages: Any, mp: MessagePlan) -> Source:
         return _OfArrays(data, checked_offsets(messages[1], len(data)), None)
     if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, bytearray, memoryview, dict)):
         raise TypeError(f"messages must be an iterable of messages, not one {type(messages).__name__}")
-    return _OfRecords(messages, mp) if isinstance(messages, Records) else _OfIterable(messages)
+    return _OfIterable(messages)
 
 
 def _is_data_and_offsets(messages: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from yaffjit.rows.chunks import Chunks
 from yaffjit.rows.memory import Int64Array, Memory
 from yaffjit.rows.places import COMPILED_ROWS, Places
+from yaffjit.rows.tabular import Tabular
 from yaffjit.view.buffers import Data, borrow, is_immutable
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def stored(plan: Plan, payloads: Any, copy: bool | None = False) -> Chunks | Pla
         TypeError: these aren't payloads, or one of them isn't bytes.
         ValueError: something could change, or the offsets make no sense.
     """
+    if isinstance(payloads, Tabular):
+        raise TypeError(f"payloads must be bytes, and these are {type(payloads).__name__} already")
     if isinstance(payloads, tuple) and len(payloads) == 2 and not _is_of_bytes(payloads[1]):
         data, offsets = payloads
         return Chunks.of_array(plan, _frozen(_one_buffer(data), copy), offsets)

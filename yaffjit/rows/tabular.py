@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from yaffjit import tables
+
 if TYPE_CHECKING:
     from yaffjit.columns.profile import Profile
 
@@ -93,15 +95,11 @@ class Tabular:
         be missing have pandas' own types of these. Enums and oneofs are categories; messages, lists and maps
         objects.
         """
-        from yaffjit.columns.frames import pandas_of
-
-        return pandas_of(self.to_arrow(paths or None))
+        return tables.frame(self.to_arrow(paths or None))
 
     def to_polars(self: Any, *paths: str) -> Any:
         """A polars DataFrame of some paths, or of all fields, with nulls. ImportError without polars."""
-        from yaffjit.columns.frames import polars_of
-
-        return polars_of(self.to_arrow(paths or None))
+        return tables.to_polars(self.to_arrow(paths or None))
 
     def to_numpy(self: Any, *paths: str) -> Any:
         """A structured array of shape (rows,) with a field a path; see `Columns.to_numpy`.
