@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ def five(records, ids, prices, states, clicks, ctrs):  # type: ignore[no-untyped
         states[row] = banner.state
         clicks[row] = banner.stats.clicks
         ctrs[row] = banner.stats.ctr
+
+
+five_beside = numba.njit(nogil=True)(five.py_func)
 
 
 @numba.njit
@@ -68,9 +72,14 @@ def races(quick: bool) -> Iterator[Race]:
     with tempfile.TemporaryDirectory(prefix="yaffjit-benchmark-") as name:
         native = Wire(Path(name))
         yield banners(native, QUICK_ROWS if quick else ROWS)
+        yield two_threads(native, QUICK_ROWS if quick else ROWS)
         for size, (operations, crew) in SHAPES.items():
             if not (quick and size in ("2 MB", "100 MB")):
                 yield from campaigns(native, size, operations, crew)
+
+
+def empty(rows: int) -> list[NDArray[Any]]:
+    return [np.empty(rows, kind) for kind in (np.uint64, np.float64, np.int64, np.uint64, np.float64)]
 
 
 def banners(native: Wire, rows: int) -> Race:
@@ -78,9 +87,7 @@ def banners(native: Wire, rows: int) -> Race:
     records = yj.records(data.message_type, data.payloads * data.repeats, representation="protobuf")
     joined, offsets = joined_of(data.payloads, data.repeats)
     regular = yj.records(data.message_type, (joined, offsets), representation="protobuf")
-    kinds = (np.uint64, np.float64, np.int64, np.uint64, np.float64)
-    out = [np.empty(rows, kind) for kind in kinds]
-    out_of_c = [np.empty(rows, kind) for kind in kinds]
+    out, out_of_c = empty(rows), empty(rows)
     by_hand = native.banners(joined, offsets, out_of_c)
 
     def loop(held: Any) -> list[NDArray[Any]]:
@@ -113,6 +120,56 @@ def banners(native: Wire, rows: int) -> Race:
         contenders["ptars"] = by_ptars
         bars.append(Bar("yaffjit, columns", "ptars", at_least=3.0))
     return Race(f"five features of {rows:,} banners of protobuf bytes", rows, contenders, bars)
+
+
+def two_threads(native: Wire, rows: int) -> Race:
+    """The same features by one thread and by two, which take half of the rows each."""
+    data = made(rows)
+    joined, offsets = joined_of(data.payloads, data.repeats)
+    records = yj.records(data.message_type, (joined, offsets), representation="protobuf")
+    out, out_of_c = empty(rows), empty(rows)
+    ready = dict(zip(PATHS, empty(rows), strict=True))
+    ready["state"] = np.empty(rows, np.int32)
+    parts = [slice(0, rows // 2), slice(rows // 2, rows)]
+    whole_by_hand = native.banners(joined, offsets, out_of_c)
+    halves_by_hand = [
+        native.banners(joined, offsets[part.start : part.stop + 1], [array[part] for array in out_of_c])
+        for part in parts
+    ]
+    halves = [(records[part], *(array[part] for array in out)) for part in parts]
+    pool = ThreadPoolExecutor(2)
+
+    def both(calls: list[Callable[[], Any]], found: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        for done in [pool.submit(call) for call in calls]:
+            done.result()
+        return found
+
+    def loop() -> list[NDArray[Any]]:
+        five_beside(records, *out)
+        return out
+
+    def columns(threads: int) -> list[NDArray[Any]]:
+        records.columns(*PATHS, out=ready, threads=threads)
+        return list(ready.values())
+
+    return Race(
+        f"five features of {rows:,} banners of protobuf bytes, by threads",
+        rows,
+        {
+            "C by hand, one thread": whole_by_hand,
+            "C by hand, two threads": partial(both, halves_by_hand, out_of_c),
+            "yaffjit, jitted loop, one thread": loop,
+            "yaffjit, jitted loop, two threads": partial(
+                both, [partial(five_beside, *half) for half in halves], out
+            ),
+            "yaffjit, columns, one thread": partial(columns, 1),
+            "yaffjit, columns, two threads": partial(columns, 2),
+        },
+        [
+            Bar(f"yaffjit, {what}, two threads", f"yaffjit, {what}, one thread", at_least=1.7)
+            for what in ("jitted loop", "columns")
+        ],
+    )
 
 
 def campaigns(native: Wire, size: str, operations: int, crew: int) -> Iterator[Race]:
