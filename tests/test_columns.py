@@ -171,6 +171,7 @@ def test_presence_is_read_from_the_messages_whatever_happened_to_the_arrays(recs
     assert any(untouched)
 
 
+@pytest.mark.slow
 def test_custom_defaults_read_as_protobuf_says() -> None:
     schema = load_schema(TESTS / "schemas" / "golden" / "defaults2.proto")
     for message_type in schema.messages.values():
@@ -417,6 +418,7 @@ def test_repr_is_a_small_table(row_type: MessageType) -> None:
     assert len(repr(records(row_type.plan, payloads[:5]).columns("id")).split("\n")) == 3 + 5
 
 
+@pytest.mark.slow
 def test_second_process_takes_the_loops_from_the_cache(tmp_path: Path) -> None:
     import os
     import subprocess

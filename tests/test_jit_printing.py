@@ -45,6 +45,7 @@ def refused(function: One, argument: Any, error: type[CompileError]) -> str:
     return caught.value.text
 
 
+@pytest.mark.slow
 def test_texts_are_pythons() -> None:
     @numba.njit
     def texts(v: Any) -> Any:

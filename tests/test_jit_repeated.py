@@ -81,6 +81,7 @@ def check(function: Any, layouts: Any = ("dynamic",), *args: Any, by_protobuf: b
 # ---- reading ----
 
 
+@pytest.mark.slow
 def test_every_kind_in_every_layout() -> None:
     def read(m: Any) -> Any:
         return (

@@ -292,6 +292,7 @@ def strings(m: Any) -> Any:
     return made, cleaned, list(a), [c for c in b if c != "a"], sorted([a, b])
 
 
+@pytest.mark.slow
 def test_a_text_becomes_a_string_where_numba_needs_one(texts: yaffjit.Schema) -> None:
     contents = [{"a": text, "b": TEXTS[i - 3]} for i, text in enumerate(TEXTS)]
     check(texts, strings, contents)
@@ -603,6 +604,7 @@ def test_a_generator_of_text_stays_inside(texts: yaffjit.Schema) -> None:
         each(view)
 
 
+@pytest.mark.slow
 def test_references_are_counted(texts: yaffjit.Schema) -> None:
     message_type = texts["texts.Flat"]
     view = message_type.view(message_type.encode({"a": "abcé", "b": "de"}))
@@ -661,6 +663,7 @@ print(sum(read.stats.cache_hits.values()))
 """
 
 
+@pytest.mark.slow
 def test_a_cached_function_hashes_and_raises_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "texts.proto").write_text(source())
     (tmp_path / "script.py").write_text(CACHED)

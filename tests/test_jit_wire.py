@@ -472,6 +472,7 @@ print(sum(read.stats.cache_hits.values()), sum(read.stats.cache_misses.values())
 """
 
 
+@pytest.mark.slow
 def test_the_disk_cache_hits_in_a_second_process(tmp_path: Path) -> None:
     tests = Path(__file__).parent
     script = tmp_path / "cached.py"

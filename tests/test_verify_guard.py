@@ -23,7 +23,7 @@ def test_guard_pages_crash(mode: str) -> None:
     assert run(mode).returncode == -signal.SIGSEGV
 
 
-@pytest.mark.parametrize("mode", ["kernel", "jit"])
+@pytest.mark.parametrize("mode", ["kernel", pytest.param("jit", marks=pytest.mark.slow)])
 def test_nothing_outside_is_read(mode: str) -> None:
     process = run(mode)
     assert process.returncode == 0, process.stderr[-2000:]
