@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,10 @@ from vectors import TESTS, load_vectors
 # What runs in the background of a shell ignores Ctrl-C, and so would all processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A compilation by numba makes very many objects that live for long: with Python's own thresholds a seventh of
+# the time of compiling goes to looking at them again and again.
+gc.set_threshold(20_000, 10, 20)
 
 CORPORA = TESTS.parents[1] / "shared" / "corpora"
 
@@ -35,6 +41,29 @@ settings.register_profile(
     max_examples=int(os.environ.get("YAFFJIT_EXAMPLES", "5000")),
 )
 settings.load_profile(os.environ.get("YAFFJIT_HYPOTHESIS", "ci"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--few", type=int, metavar="N", help="of each parametrized test, only the first N cases, and the last"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # of those that marks and names leave
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    few = config.getoption("--few")
+    if few is None:
+        return
+    names = [item.nodeid.partition("[")[0] for item in items]
+    last, seen = dict(zip(names, items, strict=True)), Counter[str]()
+    left_out = []
+    for name, item in zip(names, items, strict=True):
+        seen[name] += 1
+        if seen[name] > few and item is not last[name]:
+            left_out.append(item)
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
 
 
 @pytest.fixture(scope="session")
