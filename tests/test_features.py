@@ -57,7 +57,7 @@ CORPORA = {
 }
 ROWS = 500  # of each corpus, evenly spread
 BANNERS = 500
-EXAMPLES = 40
+EXAMPLES = 20
 FIXED = 40  # messages
 GOLDEN = TESTS / "golden" / "features.json"
 
