@@ -90,8 +90,10 @@ def test_threads_that_can_not_be(run: Any) -> None:
     with pytest.raises(ValueError) as caught:
         run(lambda begin, end: None, 100, *stretch, threads=0)
     assert str(caught.value) == "threads must be at least 1, not 0"
-    with pytest.raises(TypeError):
-        run(lambda begin, end: None, 100, *stretch, threads=1.5)
+    for threads, name in ((1.5, "float"), ("2", "str")):
+        with pytest.raises(TypeError) as unfit:
+            run(lambda begin, end: None, 100, *stretch, threads=threads)
+        assert str(unfit.value) == f"threads must be an int or None, not {name}"
 
 
 @pytest.fixture

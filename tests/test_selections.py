@@ -339,6 +339,7 @@ def test_batches(row_type: yj.MessageType, payloads: list[bytes]) -> None:
 
 INDEXED_BY = "records are indexed by row numbers, slices, masks and arrays of rows, not by "
 TAKES = "take takes row numbers, not "
+MISSING = "an array of which {} of {} are missing: say what these count for, as mask.filled(False) does"
 
 
 @pytest.mark.parametrize(
@@ -361,7 +362,10 @@ TAKES = "take takes row numbers, not "
         (np.zeros(0), "float64 of shape (0,)"),
         (np.zeros((40, 1), bool), "bool of shape (40, 1)"),
         (np.zeros(2, "M8[s]"), "datetime64[s] of shape (2,)"),
-        (pa.array([1, None]), "float64 of shape (2,)"),
+        (pa.array([1, None]), MISSING.format(1, 2)),
+        (pa.array([True, None, None]), MISSING.format(2, 3)),
+        (np.ma.array([1, 2, 3], mask=[False, True, False]), MISSING.format(1, 3)),
+        (np.ma.array([True] * ROWS, mask=[True] * ROWS), MISSING.format(ROWS, ROWS)),
         (pd.Series([True, None], dtype="boolean"), "object of shape (2,)"),
     ],
 )
@@ -376,6 +380,28 @@ def test_keys_that_make_no_sense(
         with pytest.raises(TypeError) as caught:
             recs.take(key)
         assert str(caught.value) == TAKES + found
+
+
+def test_results_with_missing_rows_select_once_they_are_filled(
+    row_type: yj.MessageType, payloads: list[bytes]
+) -> None:
+    recs = yj.records(row_type, payloads)
+    large = recs.map(lambda row: row.id > 5 if row.id % 2 else None, jit=False)
+    wanted = [row.id for row in recs if row.id % 2 and row.id > 5]
+    assert [row.id for row in recs[large.filled(False)]] == wanted
+    assert [row.id for row in recs[np.ma.array([3, 1])]] == [recs[3].id, recs[1].id]
+
+
+@pytest.mark.parametrize("step", [ROWS, 2**62, 2**63 - 1, 2**63, 2**70])
+@pytest.mark.parametrize("start", [None, 0, 3, -1, ROWS, -(2**70), 2**70])
+def test_steps_of_any_size(
+    row_type: yj.MessageType, payloads: list[bytes], start: int | None, step: int
+) -> None:
+    recs = yj.records(row_type, payloads)
+    for part in (recs, recs[:0], recs[:1]):
+        ids = [row.id for row in part]
+        for way in (step, -step):
+            assert [row.id for row in part[start::way]] == ids[start::way]
 
 
 def test_masks_of_another_length(row_type: yj.MessageType, payloads: list[bytes]) -> None:

@@ -84,7 +84,10 @@ def checked_threads(threads: int | None) -> int:
     """
     if threads is None:
         return cores()
-    count = operator.index(threads)
+    try:
+        count = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads must be an int or None, not {type(threads).__name__}") from None
     if count < 1:
         raise ValueError(f"threads must be at least 1, not {count}")
     return count

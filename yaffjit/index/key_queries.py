@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -94,7 +95,8 @@ def _item(key: Any, is_text: bool, path: str) -> Any:
         if isinstance(key, (bytes, bytearray, memoryview)):
             return bytes(key)
     elif not isinstance(key, (bool, np.bool_)) and hasattr(key, "__index__"):
-        return operator.index(key)
+        with contextlib.suppress(TypeError):  # arrays
+            return operator.index(key)
     raise _not_a_key(key, is_text, path)
 
 
@@ -146,6 +148,9 @@ def _arrow(keys: Any) -> Any:
         return keys
     if isinstance(keys, (pa.Array, pa.ChunkedArray)):
         return keys
+    if isinstance(keys, np.ma.MaskedArray) and keys.ndim == 1 and np.ma.is_masked(keys):
+        values = np.asarray(keys)
+        return pa.array(values.astype(values.dtype.newbyteorder("=")), mask=np.ma.getmaskarray(keys))
     if hasattr(keys, "__arrow_c_stream__"):
         return pa.chunked_array(keys)
     return pa.array(keys) if hasattr(keys, "__arrow_c_array__") else None

@@ -250,6 +250,8 @@ class Records(Tabular, Shown, Generic[AnyView]):
             start, stop, step = key.indices(self._count)
             if step == 1:
                 return self._shared(start, max(0, stop - start))
+            # A longer step leads out as well, and needn't fit 64 bits.
+            step = min(max(step, -self._count - 1), self._count + 1)
             return self._taken(np.arange(start, stop, step))
         try:
             index = operator.index(key)

@@ -55,6 +55,12 @@ def _array(key: Any, expected: str, sequences: tuple[type, ...]) -> Any:
         _refuse(key, expected)
     if array.ndim != 1:
         _refuse(key if array.ndim == 0 else array, expected)
+    missing = _missing(key)
+    if missing:
+        raise TypeError(
+            f"{expected} an array of which {missing} of {len(array)} are missing: say what these count for, "
+            "as mask.filled(False) does"
+        )
     if not len(array) and isinstance(key, sequences):
         return np.empty(0, np.int64)
     # Integers of which some are beyond int64 become floats, or objects.
@@ -63,6 +69,14 @@ def _array(key: Any, expected: str, sequences: tuple[type, ...]) -> Any:
     if array.dtype.kind not in "biu":
         _refuse(array, expected)
     return array
+
+
+def _missing(key: Any) -> int:
+    """How many values of a masked array, or of an Arrow one, are missing."""
+    if isinstance(key, np.ma.MaskedArray):
+        return int(np.count_nonzero(np.ma.getmaskarray(key)))
+    count = getattr(key, "null_count", 0)
+    return count if isinstance(count, int) else 0
 
 
 def _of_objects(key: Any, array: Any, expected: str) -> Any:
