@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import signal
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -185,6 +187,20 @@ def test_file_objects_must_be_seekable() -> None:
     with pytest.raises(ValueError) as caught:
         yj.read_parquet(Pipe(b"PAR1"), "message")
     assert str(caught.value) == "stream: it must be seekable, as Arrow's files are read from their end"
+
+
+@pytest.mark.parametrize("read", [yj.read_arrow, yj.read_parquet])
+def test_pipes_are_refused(read: Any, tmp_path: Path) -> None:
+    """Arrow would wait for a writer, deaf to Ctrl-C."""
+    os.mkfifo(tmp_path / "pipe")
+    signal.alarm(60)
+    try:
+        with pytest.raises(ValueError) as caught:
+            read(tmp_path / "pipe", "message")
+    finally:
+        signal.alarm(0)
+    sentence = "it must be seekable, as Arrow's files are read from their end, and it's a pipe"
+    assert str(caught.value) == f"{tmp_path / 'pipe'}: {sentence}"
 
 
 def test_one_message_a_file(tmp_path: Path) -> None:

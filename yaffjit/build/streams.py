@@ -15,6 +15,7 @@ PathOrFile = str | os.PathLike[str] | IO[bytes]
 # The third byte of gzip is its only method; a delimited message would begin so with a group of field 129.
 MAGICS = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
 COMPRESSIONS = ("auto", None, *MAGICS)
+SEEKABLE = "it must be seekable, as Arrow's files are read from their end"
 
 
 class Source:
@@ -76,16 +77,18 @@ class Source:
         """The file from its beginning, as Arrow's readers want it.
 
         Raises:
-            ValueError: a file object that isn't seekable.
+            ValueError: a file object, or a pipe, that isn't seekable.
         """
         import pyarrow as pa
 
+        if self._file is None and stat.S_ISFIFO(os.stat(self.name).st_mode):  # Ctrl-C doesn't end its opening
+            raise ValueError(f"{self.name}: {SEEKABLE}, and it's a pipe")
         if self._file is None:
             with pa.OSFile(self.name, "rb") as file:
                 yield file
             return
         if not self._file.seekable():
-            raise ValueError(f"{self.name}: it must be seekable, as Arrow's files are read from their end")
+            raise ValueError(f"{self.name}: {SEEKABLE}")
         self._file.seek(0)
         yield pa.PythonFile(self._file, mode="r")
 
