@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import socket
@@ -192,6 +193,10 @@ def test_wrong_argument_types(path: Path, row_type: yj.MessageType, tmp_path: Pa
     assert fails(built(5)) == "messages must be an iterable of messages, not one int"
     assert fails(built(b"")) == "messages must be an iterable of messages, not one bytes"
     assert fails(built({"id": 1})) == "messages must be an iterable of messages, not one dict"
+    hint = ": yj.read_delimited and the other readers give the messages of a file"
+    file = io.BytesIO(b"\x02\x08\x01")  # a loop over it would give its lines
+    for given, name in (("rows.pb", "str"), (Path("rows.pb"), "PosixPath"), (file, "BytesIO")):
+        assert fails(built(given)) == f"messages must be an iterable of messages, not one {name}{hint}"
     assert fails(built(row_type.message_class())) == "messages must be an iterable of messages, not one Row"
     assert fails(built(columns=[1])) == 'columns must map names to values, as {"day": days}, not list'
     assert fails(built(columns={5: [1]})) == "the name of a further column must be text, not int"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import re
 import struct
@@ -505,6 +506,20 @@ def test_arrays_of_fixed_size_bytes(plan: Any, row_type: yj.MessageType, payload
             5,
             TypeError,
             "payloads must be an iterable of bytes, one a message, or (data, offsets), not one int",
+        ),
+        (
+            {b"abc": 1},
+            TypeError,
+            "payloads must be an iterable of bytes, one a message, or (data, offsets), not one dict",
+        ),
+        *(
+            (
+                file,
+                TypeError,
+                "payloads must be an iterable of bytes, one a message, or (data, offsets), not one "
+                f"{type(file).__name__}: yj.read_delimited and the other readers give the messages of a file",
+            )
+            for file in ("rows.pb", Path("rows.pb"), io.BytesIO(b"lines\nof a file"))
         ),
         ([memoryview(b"abcd")[::2]], ValueError, "row 0: the message isn't contiguous"),
         ((b"abc", [[0], [1, 2]]), ValueError, f"{OFFSETS_MUST_BE}, not list"),

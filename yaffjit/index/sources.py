@@ -14,6 +14,7 @@ from yaffjit.build.payloads import Payloads
 from yaffjit.plan import MessagePlan
 from yaffjit.rows import ProtobufPayloads, Records
 from yaffjit.rows.chunks import checked_offsets
+from yaffjit.rows.payloads import readers_hint
 
 Offsets = NDArray[np.int64]
 Valid = NDArray[np.bool_]
@@ -141,8 +142,13 @@ def source_of(messages: Any, mp: MessagePlan) -> Source:
     if _is_data_and_offsets(messages):
         data = np.frombuffer(messages[0], np.uint8)
         return _OfArrays(data, checked_offsets(messages[1], len(data)), None)
-    if not isinstance(messages, Iterable) or isinstance(messages, (str, bytes, bytearray, memoryview, dict)):
-        raise TypeError(f"messages must be an iterable of messages, not one {type(messages).__name__}")
+    if (
+        not isinstance(messages, Iterable)
+        or isinstance(messages, (str, bytes, bytearray, memoryview, dict))
+        or hasattr(messages, "read")  # an open file gives its lines
+    ):
+        name = type(messages).__name__
+        raise TypeError(f"messages must be an iterable of messages, not one {name}{readers_hint(messages)}")
     return _OfIterable(messages)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -58,14 +59,22 @@ def stored(plan: Plan, payloads: Any, copy: bool | None = False) -> Chunks | Pla
             return _fixed_size(plan, payloads, copy)
     if (
         _is_of_bytes(payloads)
-        or isinstance(payloads, (str, np.ndarray))
+        or isinstance(payloads, (str, dict, np.ndarray))
+        or hasattr(payloads, "read")  # an open file gives its lines
         or not isinstance(payloads, Iterable)
     ):
         raise TypeError(
             "payloads must be an iterable of bytes, one a message, or (data, offsets), "
-            f"not one {type(payloads).__name__}"
+            f"not one {type(payloads).__name__}{readers_hint(payloads)}"
         )
     return _listed(plan, tuple(payloads), copy)
+
+
+def readers_hint(given: Any) -> str:
+    """What the sentence about a path or an open file, given in place of messages, ends with."""
+    if isinstance(given, (str, os.PathLike)) or hasattr(given, "read"):
+        return ": yj.read_delimited and the other readers give the messages of a file"
+    return ""
 
 
 def _one_buffer(data: Any) -> Any:
