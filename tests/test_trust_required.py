@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from google.protobuf.message import EncodeError
 from wire_messages import Maker
 
 import yaffjit as yj
+from yaffjit.universal.payloads import DocumentPayloads
 from yaffjit.view.required import missing_required
 
 SOURCE = """
@@ -81,3 +83,31 @@ def test_paths_are_protobufs(schema: yj.Schema) -> None:
     held = message_class()
     held.s['a"\\\né'].SetInParent()
     assert missing_required(held) == held.FindInitializationErrors()
+
+
+def test_a_key_that_is_not_utf_8_crashes_nobody(schema: yj.Schema, tmp_path: Path) -> None:
+    """protobuf's maps have such a key, and don't give its value."""
+    payload = b"\x1a\x05\x0a\x03a\xff\x00"
+    message_type = schema["need.M"]
+    view = message_type.view_protobuf(payload)
+    message = message_type.message_class.FromString(payload)
+    assert not view.IsInitialized()
+    assert view.FindInitializationErrors() == ['s["a\ufffd\0"]']
+    sentence = 'Message need.M is missing required fields: s["a\ufffd\0"]'
+    write = functools.partial(yj.write_delimited, tmp_path / "x.pb")
+    for read in (view.ByteSize, view.SerializeToString, lambda: write([view]), lambda: write([message])):
+        with pytest.raises(EncodeError) as caught:
+            read()
+        assert str(caught.value) == sentence
+    assert view == message
+
+
+def test_universal_documents_need_no_required_fields(schema: yj.Schema, tmp_path: Path) -> None:
+    path = tmp_path / "x.ub"
+    path.write_bytes(yj.universal.dumps({"numbers": {"1": 2}, "many": [{}]}))
+    crash = schema["need.Crash"]
+    built = yj.build_index(tmp_path / "x.arrow", crash, DocumentPayloads(path, crash.message_class, None))
+    assert built.rows == 1
+    (row,) = yj.open_index(tmp_path / "x.arrow")
+    assert dict(row.numbers) == {1: 2}
+    assert not row.HasField("must")

@@ -68,6 +68,9 @@ def _payload(message: Any, count: int) -> bytes:
     if isinstance(message, View):
         payload = View.SerializeToString(message)
     elif isinstance(message, Message):
+        from yaffjit.view.required import check_required
+
+        check_required(message)
         payload = type(message).SerializeToString(message)
     else:
         found = type(message).__name__

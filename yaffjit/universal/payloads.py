@@ -51,7 +51,7 @@ class DocumentPayloads(Payloads):
                     value = next(documents)
                     made = self._message_class()
                     from_object(self._pool, made, value, self._ignore_unknown)
-                    message = made.SerializeToString()
+                    message = type(made).SerializePartialToString(made)
                 except StopIteration:
                     break
                 except DecodeError as found:

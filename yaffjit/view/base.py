@@ -168,8 +168,10 @@ class View(Shown):
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
         """The message as protobuf bytes; ``deterministic`` sorts maps."""
+        from yaffjit.view.required import check_required
+
         message = View.to_message(self)
-        _check_required(message)
+        check_required(message)
         options = {} if deterministic is None else {"deterministic": deterministic}
         return type(message).SerializePartialToString(message, **options)  # type: ignore[no-any-return]
 
@@ -180,8 +182,10 @@ class View(Shown):
 
     def ByteSize(self) -> int:
         """The number of protobuf bytes that the message takes."""
+        from yaffjit.view.required import check_required
+
         message = View.to_message(self)
-        _check_required(message)
+        check_required(message)
         return type(message).ByteSize(message)  # type: ignore[no-any-return]
 
     def IsInitialized(self) -> bool:
@@ -313,18 +317,6 @@ def text_within(view: View, lines: int, width: int) -> tuple[str, bool]:
     from yaffjit.view.sample import sample
 
     return str(sample(view, lines + 1, width + 1)), True
-
-
-def _check_required(message: Any) -> None:
-    """Raise as protobuf does where a required field isn't set; protobuf itself may crash then."""
-    from yaffjit.view.required import missing_required
-
-    missing = missing_required(message)
-    if missing:
-        from google.protobuf.message import EncodeError
-
-        name = type(message).DESCRIPTOR.full_name
-        raise EncodeError(f"Message {name} is missing required fields: {','.join(missing)}")
 
 
 def _called(view: View, method: str, **options: Any) -> Any:

@@ -12,12 +12,23 @@ from typing import Any
 def missing_required(message: Any) -> list[str]:
     """The paths of required fields that aren't set: those of the message itself first."""
     found: list[str] = []
+    hidden: list[str] = []
     if not type(message).IsInitialized(message):
-        _find(message, "", found)
-    return found
+        _find(message, "", found, hidden)
+    return found or hidden
 
 
-def _find(message: Any, prefix: str, found: list[str]) -> None:
+def check_required(message: Any) -> None:
+    """Raise as protobuf does where a required field isn't set; protobuf itself may crash then."""
+    missing = missing_required(message)
+    if missing:
+        from google.protobuf.message import EncodeError
+
+        name = type(message).DESCRIPTOR.full_name
+        raise EncodeError(f"Message {name} is missing required fields: {','.join(missing)}")
+
+
+def _find(message: Any, prefix: str, found: list[str], hidden: list[str]) -> None:
     message_class = type(message)
     for field in message_class.DESCRIPTOR.fields:
         if field.is_required and not message_class.HasField(message, field.name):
@@ -28,13 +39,19 @@ def _find(message: Any, prefix: str, found: list[str]) -> None:
         name = f"{prefix}({field.full_name})" if field.is_extension else f"{prefix}{field.name}"
         if field.is_repeated and field.message_type.GetOptions().map_entry:
             if field.message_type.fields_by_name["value"].message_type is not None:
-                for key, held in value.items():
-                    _find(held, f"{name}[{_shown_key(key)}].", found)
+                for key in value:
+                    path = f"{name}[{_shown_key(key)}]"
+                    try:
+                        held = value[key]
+                    except UnicodeDecodeError:  # it has such keys, but gives no value of theirs
+                        hidden.append(path)
+                    else:
+                        _find(held, f"{path}.", found, hidden)
         elif field.is_repeated:
             for i, held in enumerate(value):
-                _find(held, f"{name}[{i}].", found)
+                _find(held, f"{name}[{i}].", found, hidden)
         else:
-            _find(value, f"{name}.", found)
+            _find(value, f"{name}.", found, hidden)
 
 
 def _shown_key(key: Any) -> str:
