@@ -14,7 +14,7 @@ import pytest
 
 import yaffjit as yj
 from yaffjit.columns import Columns, DictionaryColumn, ListColumn, MapColumn, TextColumn
-from yaffjit.errors import NumberError, NumberOverflowError, SchemaError
+from yaffjit.errors import NumberError, NumberOverflowError, RowError, SchemaError
 from yaffjit.plan.columns import column_path, expand, presence_path
 from yaffjit.plan.model import MessagePlan
 from yaffjit.rows import Records
@@ -101,8 +101,15 @@ def test_text(cols: Columns) -> None:
     assert not title.offsets.flags.writeable  # columns of one list share them
     assert repr(title) == "<TextColumn of 4 rows, text: ['été', '', 'été', '']>"
     assert repr(cols["raw"][:1]) == "<TextColumn of 1 rows, bytes: [b'\\xff']>"
-    with pytest.raises(IndexError):
-        title[4]
+    for row in (4, -5, 2**70):
+        with pytest.raises(RowError) as caught:
+            title[row]
+        assert str(caught.value) == f"row {row} is out of range: there are 4 rows"
+    for key, name in (("a", "str"), (1.5, "float"), ([0], "list")):
+        with pytest.raises(TypeError) as unfit:
+            title[key]  # type: ignore[call-overload]
+        sentence = "columns of text, lists and maps are indexed by row numbers and slices, not by"
+        assert str(unfit.value) == f"{sentence} {name}"
 
 
 def test_lists(cols: Columns) -> None:

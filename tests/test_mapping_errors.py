@@ -188,10 +188,64 @@ def test_callables_in_plain_python() -> None:
     assert ITEMS[:1].map(functools.partial(picky, row=1), jit=False).tolist() == [0]
 
 
-def test_arguments_that_have_no_type() -> None:
+@pytest.mark.parametrize("value", [object(), 2**70, np.ma.array([1], mask=[True]), (1, object())])
+def test_arguments_that_have_no_type(value: Any) -> None:
+    def second(item, first, other):
+        return 1
+
     with pytest.raises(TypeError) as caught:
-        ITEMS.map(picky, args=(object(),))
-    assert str(caught.value).endswith("; map(picky, jit=False) runs it in Python")
+        ITEMS.map(second, args=(1, value))
+    assert str(caught.value).startswith("args[1] can't be passed to jitted code: ")
+    assert str(caught.value).endswith("; map(second, jit=False) runs it in Python")
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_functions_of_other_arguments(jit: bool) -> None:
+    """In Python's words, not numba's, and before anything is compiled."""
+
+    def none():
+        return 1
+
+    def one(item):
+        return 1
+
+    def with_default(item, more=2):
+        return more
+
+    asked: list[tuple[Any, tuple[Any, ...], str]] = [
+        (none, (), "map calls none() with the row: too many positional arguments"),
+        (one, (5,), "map calls one(item) with the row and 1 of args=: too many positional arguments"),
+        (picky, (), "map calls picky(item: 'Any', row: 'int') -> 'Any' with the row: "
+         "missing a required argument: 'row'"),
+        (with_default, (1, 2), "map calls with_default(item, more=2) with the row and 2 of args=: "
+         "too many positional arguments"),
+    ]  # fmt: skip
+    for function, args, sentence in asked:
+        for called in (function, numba.njit(function)):
+            with pytest.raises(TypeError) as caught:
+                ITEMS.map(called, args=args, jit=jit)
+            assert str(caught.value) == sentence
+    assert ITEMS[:2].map(with_default, jit=jit).tolist() == [2, 2]
+    assert ITEMS[:2].map(lambda *both: len(both), args=(1, 2), jit=jit).tolist() == [3, 3]
+
+
+def share_and_one(item: Any) -> Any:
+    return share(item) + 1
+
+
+def test_plain_functions_that_are_called() -> None:
+    """Who calls a function that isn't compiled reads what to do."""
+
+    def inner(item):
+        return item.stock
+
+    for function, name in ((share_and_one, "share"), (lambda item: inner(item), "inner")):
+        with pytest.raises(numba.TypingError) as caught:
+            ITEMS.map(function)
+        assert str(caught.value).endswith(
+            f"\n{name} is a plain function: jitted code calls those with @numba.njit or @yj.feature; "
+            f"map({function.__name__}, jit=False) runs it in Python"
+        )
 
 
 def test_threads_that_can_not_be() -> None:
@@ -272,6 +326,7 @@ def test_functions_are_not_kept_alive() -> None:
     assert reference() is None
 
 
+@pytest.mark.slow
 def test_nothing_is_left_in_memory() -> None:
     """References to text and arrays are let go: those stored, those of an error's stretch, those refused."""
 

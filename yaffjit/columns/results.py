@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
+from yaffjit.errors import RowError
 from yaffjit.tables import arrow_of
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -43,7 +44,15 @@ class _Rows(Sequence[Any]):
             if step != 1:
                 raise ValueError("columns of text, lists and maps are sliced with step 1 only")
             return self._part(slice(start, max(start, stop)))
-        row = range(len(self))[key]  # with Python's own errors
+        try:
+            row = range(len(self))[key]
+        except IndexError:
+            raise RowError(key, len(self)) from None
+        except TypeError:
+            what = type(key).__name__
+            raise TypeError(
+                f"columns of text, lists and maps are indexed by row numbers and slices, not by {what}"
+            ) from None
         return self._row(row)
 
     def __iter__(self) -> Iterator[Any]:

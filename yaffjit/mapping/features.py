@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 import threading
 import weakref
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from yaffjit.errors import CompileError
 from yaffjit.forks import renew_in_forks
-from yaffjit.mapping.functions import check_arguments, check_compiled, check_returns
+from yaffjit.mapping.functions import check_arguments, check_call, check_compiled, check_returns
 from yaffjit.mapping.plain import map_plain
 from yaffjit.progress import progress_bar
 
@@ -79,12 +80,14 @@ def _columns(
         if not callable(plain):
             raise TypeError(f"map takes a function, not {type(function).__name__}")
         check_returns(plain, name)
+        check_call(plain, name, args)
         with progress_bar(f"map {name}", len(records), "rows", progress) as bar:
             return map_plain(records, plain, args, name, bar.update)
     from yaffjit.mapping.compiled import map_compiled
 
     compiled = compiled_of(function)
     check_arguments(args)
+    check_call(getattr(function, "py_func", function), name, args)
     loop, result = compiled.loop(function, records, args)
     with progress_bar(f"map {name}", len(records), "rows", progress) as bar:
         return map_compiled(records, loop, result, args, name, threads, bar.update), result.make
@@ -128,7 +131,6 @@ class Compiled:
         Raises:
             CompileError: the function can't be compiled, or returns what can't be kept.
         """
-        from numba import typeof
         from numba.core.compiler_lock import global_compiler_lock
 
         from yaffjit.jit.mapping import compile_loop, returned_type
@@ -136,10 +138,7 @@ class Compiled:
 
         dispatcher = self.dispatcher(function)
         instead = f"map({_name(function)}, jit=False)"
-        try:
-            key = records._numba_type_, tuple(map(typeof, args))
-        except ValueError as error:
-            raise TypeError(f"{error}; {instead} runs it in Python") from None
+        key = records._numba_type_, _types_of(args, instead)
         loops = self._loops
         found = loops.get(key)
         if found is None:
@@ -238,6 +237,20 @@ def _same(reads: list[tuple[str, Any]], before: list[tuple[str, Any]]) -> bool:
     )
 
 
+def _types_of(args: tuple[Any, ...], instead: str) -> tuple[Any, ...]:
+    from numba import typeof
+    from numba.core.errors import NumbaError
+
+    types = []
+    for number, value in enumerate(args):
+        try:
+            types.append(typeof(value))
+        except (ValueError, NumbaError) as error:
+            text = f"args[{number}] can't be passed to jitted code: {error}"
+            raise TypeError(f"{text}; {instead} runs it in Python") from None
+    return tuple(types)
+
+
 @contextlib.contextmanager
 def _hint(instead: str) -> Iterator[None]:
     """Add to an error of the compiler what runs in Python."""
@@ -249,6 +262,12 @@ def _hint(instead: str) -> Iterator[None]:
     except CompileError as error:
         raise type(error)(f"{error.text.removesuffix('.')}; {instead}", error.file, error.line) from None
     except NumbaError as error:
+        plain = re.search(
+            r"Untyped \w+ name '(\w+)': Cannot determine Numba type of <class 'function'>", str(error)
+        )
+        if plain:
+            which = f"{plain[1]} is a plain function"
+            instead = f"{which}: jitted code calls those with @numba.njit or @yj.feature; {instead}"
         error.patch_message(f"{error}\n{instead}")
         raise
 

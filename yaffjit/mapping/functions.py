@@ -28,6 +28,19 @@ def check_returns(function: Callable[..., Any], name: str) -> None:
     raise TypeError(f"map takes functions that return a value for a row, but {name} is {what}")
 
 
+def check_call(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -> None:
+    """Raises TypeError for functions that don't take a row and such arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # some of C's
+        return
+    try:
+        signature.bind(None, *args)
+    except TypeError as error:
+        more = f" and {len(args)} of args=" if args else ""
+        raise TypeError(f"map calls {name}{signature} with the row{more}: {error}") from None
+
+
 def check_compiled(function: Any, name: str) -> None:
     """Raises TypeError for functions that jitted code can't call by position.
 
