@@ -32,7 +32,7 @@ examples:
   yaffjit layout ads.proto ads.Banner                           where each field lies, and what that costs
   yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow
   yaffjit append banners today.pb                               a directory of parts grows
-  yaffjit show banners.arrow --where 'price > 9.5' --limit 3
+  yaffjit show banners.arrow --where 'price > 1.5' --limit 3
   yaffjit columns banners.arrow id stats.ctr -o features.parquet
   yaffjit verify banners.arrow
   yaffjit diff old.proto new.proto                              is a change of the schema safe?
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with standard_output() as output:
             try:
-                parsed = _parser().parse_args(arguments)
+                parsed = parser().parse_args(arguments)
                 command: Callable[[argparse.Namespace], int | None] = parsed.command
                 code = command(parsed) or 0
             except SystemExit:  # after --help, say
@@ -80,7 +80,8 @@ class _Parser(argparse.ArgumentParser):
         print(self.format_help(), end="", file=file)
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """That of the command line, with all commands."""
     parser = _Parser(
         prog="yaffjit",
         description=_DESCRIPTION,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import logging
 import re
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from typing import Any
 import yaffjit as yj
 from yaffjit.cli.options import (
     add_command,
+    add_json_option,
     add_key_options,
     add_schema_options,
     load_schema,
     path_text,
     positive,
+    print_json,
     refuse_overwriting,
 )
 from yaffjit.cli.readers import add_framing_option, reader_of
@@ -36,7 +39,7 @@ def add_build(commands: Any) -> None:
         "yaffjit build ads.proto ads.Banner 'in/*.pb' -o banners.arrow --framing files\n"
         "yaffjit build ads.proto ads.Banner x.parquet -o banners.arrow --framing parquet:payload\n"
         "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --on-error skip --memory 1G\n"
-        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --key id\n"
+        "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --key id --json\n"
         "yaffjit build ads.proto ads.Banner banners.pb -o banners.arrow --representation protobuf",
     )
     parser.add_argument(
@@ -73,6 +76,7 @@ def add_append(commands: Any) -> None:
         _append,
         "add protobuf messages, or a whole index file, to an index that is a directory",
         "yaffjit append banners today.pb\n"
+        "yaffjit append banners today.pb --json           what was written, for scripts\n"
         "yaffjit append banners --adopt banners.arrow     a file becomes a part, perhaps of a new directory",
     )
     parser.add_argument("index", type=path_text, metavar="INDEX", help="a directory with an index")
@@ -117,6 +121,7 @@ def _add_build_options(parser: argparse.ArgumentParser) -> None:
         choices=("lz4", "zstd"),
         help="pack the index for keeping; it must be unpacked before it's read in place",
     )
+    add_json_option(parser)
     parser.add_argument(
         "--part-rows", type=positive, metavar="N", help="most messages of a part (of a directory)"
     )
@@ -151,6 +156,9 @@ def _build(parsed: argparse.Namespace) -> None:
             key=parsed.key,
             duplicates=parsed.duplicates,
         )
+    if parsed.json:
+        print_json(dataclasses.asdict(built))
+        return
     parts = f" in {len(built.parts)} parts" if len(built.parts) > 1 else ""
     print(f"{built.path}: {built.rows:,} {parsed.message} messages{parts}, {built.nbytes:,} bytes")
     _print_summary(built)
@@ -161,11 +169,17 @@ def _append(parsed: argparse.Namespace) -> None:
         parsed.parser.error("name the inputs, or say --adopt, and not both")
     if parsed.adopt is not None:
         yj.adopt_index(parsed.index, parsed.adopt)
-        print(f"{parsed.index}: {parsed.adopt} is a part of it now")
+        if parsed.json:
+            print_json({"path": parsed.index, "adopted": parsed.adopt})
+        else:
+            print(f"{parsed.index}: {parsed.adopt} is a part of it now")
         return
     reader = reader_of(parsed.inputs, parsed.framing, lambda: yj.open_index_unchecked(parsed.index).schema)
     with _said_once():
         added = yj.append_index(parsed.index, reader, **_options(parsed))
+    if parsed.json:
+        print_json(dataclasses.asdict(added))
+        return
     print(f"{added.path}: {added.rows:,} messages more, {added.nbytes:,} bytes")
     _print_summary(added)
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaffjit as yj
-from yaffjit.cli.options import add_command, path_text, refuse_overwriting
+from yaffjit.cli.options import add_command, path_text, print_json, refuse_overwriting
 from yaffjit.errors import IndexFileError, YaffjitError
 from yaffjit.terminal import complain
 
 if TYPE_CHECKING:
     from yaffjit.columns import Columns
 
+JSON_ROWS = 10_000  # that are made at a time
 COLUMN_SUFFIXES = (".csv", ".parquet", ".arrow", ".feather")
 
 
@@ -25,6 +26,7 @@ def add_columns(commands: Any) -> None:
         _columns,
         "pull fields out of an index as columns",
         "yaffjit columns banners.arrow id price stats.ctr\n"
+        "yaffjit columns banners.arrow id tags --json          a line of JSON a row\n"
         "yaffjit columns banners.arrow id 'geo.*' tags 'price:float32' 'len(title)' -o features.parquet",
     )
     parser.add_argument("index", type=path_text, metavar="INDEX", help="an index file")
@@ -41,15 +43,26 @@ def add_columns(commands: Any) -> None:
         metavar="FILE",
         help=f"the file to write: {', '.join(COLUMN_SUFFIXES)} (default: CSV to standard output)",
     )
+    parser.add_argument(
+        "--json", action="store_true", help="a line of JSON a row to standard output, of columns of all kinds"
+    )
+    parser.set_defaults(parser=parser)
 
 
 def _columns(parsed: argparse.Namespace) -> None:
+    if parsed.json and parsed.output is not None:
+        parsed.parser.error("--json prints, so it doesn't go with --output")
     suffix = ".csv" if parsed.output is None else Path(parsed.output).suffix.lower()
     if suffix not in COLUMN_SUFFIXES:
         raise IndexFileError(f"{parsed.output}: the suffix must be one of {', '.join(COLUMN_SUFFIXES)}")
     if parsed.output is not None:
         refuse_overwriting(parsed.output, [parsed.index])
     columns = yj.open_index(parsed.index).columns(*parsed.paths)
+    if parsed.json:
+        for batch in _table(columns).to_batches(JSON_ROWS):
+            for row in batch.to_pylist():
+                print_json(row, indent=None)
+        return
     if suffix == ".csv":
         _check_csv(columns)
     if parsed.output is None:
@@ -79,13 +92,17 @@ def _check_csv(columns: Columns) -> None:
             )
 
 
+def _table(columns: Columns) -> Any:
+    try:
+        return columns.to_arrow()
+    except UnicodeDecodeError as error:
+        raise YaffjitError(f"a text isn't UTF-8, which files of text need: {error}") from error
+
+
 def _write_columns(columns: Columns, file: BinaryIO, suffix: str) -> None:
     import pyarrow as pa
 
-    try:
-        table = columns.to_arrow()
-    except UnicodeDecodeError as error:
-        raise YaffjitError(f"a text isn't UTF-8, which files of text need: {error}") from error
+    table = _table(columns)
     if suffix == ".csv":
         from pyarrow import csv
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from yaffjit.cli.options import add_command, add_schema_options
+from yaffjit.cli.options import add_command, add_json_option, add_schema_options, print_json
 from yaffjit.cli.sources import SOURCES, schema_source
 from yaffjit.errors import YaffjitError
 from yaffjit.terminal import complain, paint
@@ -62,7 +61,7 @@ def add_diff(commands: Any) -> None:
         "--allow-conditional", action="store_true", help="exit with 0 where no change is unsafe"
     )
     parser.add_argument("--quiet", "-q", action="store_true", help="don't print changes that are safe")
-    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    add_json_option(parser)
     add_schema_options(parser)
 
 
@@ -79,7 +78,7 @@ def _diff(parsed: argparse.Namespace) -> int:
     formats = tuple(parsed.formats or COUNTED)
     grade = comparison.grade(formats)
     if parsed.json:
-        print(json.dumps({**comparison.to_dict(), "grade": grade, "formats": formats}, indent=2))
+        print_json({**comparison.to_dict(), "grade": grade, "formats": formats})
     else:
         for line in diff_lines(comparison, formats, parsed.quiet):
             print(line)

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from yaffjit.cli.options import add_command, add_schema_options, load_schema, path_text, positive
+import yaffjit as yj
+from yaffjit.cli.options import (
+    add_command,
+    add_json_option,
+    add_schema_options,
+    load_schema,
+    path_text,
+    positive,
+    print_json,
+)
 from yaffjit.cli.readers import add_framing_option, reader_of
 from yaffjit.errors import SchemaError
 
@@ -19,6 +29,10 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 100_000
 TYPE_ROWS = 2000  # of which types are looked at, one message after the other
 TYPE_HEADER = ("message", "layout", "messages", "fields set", "bytes flat", "bytes sparse", "why")
+FIELD_KEYS = (
+    *("name", "number", "id", "kind", "repeated", "is_map", "message", "enum", "explicit", "oneof"),
+    *("default", "width", "offset"),
+)
 FEW = 0.05  # of the messages, for which two layouts in one file aren't worth it
 
 
@@ -30,7 +44,8 @@ def add_layout(commands: Any) -> None:
         "print where each field of a message lies under YaFF, what that costs, and what it can't hold",
         "yaffjit layout ads.proto                  all message types of the schema\n"
         "yaffjit layout ads.proto ads.Banner       the fields of one\n"
-        "yaffjit layout ads.proto ads.Banner --sample banners.pb     which layout --layout should name",
+        "yaffjit layout ads.proto ads.Banner --sample banners.pb     which layout --layout should name\n"
+        "yaffjit layout ads.proto ads.Banner --json",
     )
     parser.add_argument(
         "schema", type=path_text, metavar="SCHEMA", help="a .proto file, or a file with a FileDescriptorSet"
@@ -50,6 +65,7 @@ def add_layout(commands: Any) -> None:
         metavar="N",
         help=f"how many messages of it at most (default: {SAMPLE_ROWS:,})",
     )
+    add_json_option(parser)
     add_schema_options(parser)
     parser.set_defaults(parser=parser)
 
@@ -62,7 +78,15 @@ def _layout(parsed: argparse.Namespace) -> None:
     schema = load_schema(parsed)
     if parsed.sample is not None:
         reader = reader_of([parsed.sample], parsed.framing, lambda: schema)
+        if parsed.json:
+            print_json(sampled_values(schema[parsed.message].plan, reader, parsed.rows))
+            return
         print("\n".join(_sampled(schema[parsed.message].plan, reader, parsed.rows)))
+        return
+    if parsed.json:
+        names = list(schema.messages) if parsed.message is None else [parsed.message]
+        found = [layout_values(schema[name]) for name in names]
+        print_json(found if parsed.message is None else found[0])
         return
     if parsed.message is not None:
         print(layout_text(schema[parsed.message].plan))
@@ -73,6 +97,44 @@ def _layout(parsed: argparse.Namespace) -> None:
         for name, message_type in schema.messages.items()
     )
     print(schema_text(schema.definition, plans))
+
+
+def layout_values(message_type: yj.MessageType) -> dict[str, Any]:
+    """The layout of a message type as plain values, or why YaFF can't hold it."""
+    from yaffjit.render import losses, warnings
+
+    name = message_type.full_name
+    if (fault := message_type.schema.unsupported.get(name)) is not None:
+        return {"message": name, "unsupported": fault}
+    mp = message_type.plan
+    return {
+        "message": name,
+        "layout": mp.layout,
+        "always_sparse": mp.layout == "sparse" or (mp.gapped and mp.layout == "dynamic"),
+        "nbytes_of_slots": mp.limit,
+        "fields": [{key: getattr(f, key) for key in FIELD_KEYS} for f in mp.fields],
+        "lost": dict(mp.lost),
+        "cost": warnings(mp),
+        "losses": losses(mp),
+    }
+
+
+def sampled_values(mp: MessagePlan, reader: Payloads, rows: int) -> dict[str, Any]:
+    """What `_sampled` prints, as plain values."""
+    from yaffjit.codec.layouts import sampled_layouts, sampled_types
+
+    payloads: list[bytes] = []
+    whole = sampled_layouts(mp, _parts(reader, rows, payloads))
+    message_class = mp.plan.schema.message_class(mp.full_name)
+    types = sampled_types(mp, [message_class.FromString(payload) for payload in payloads])
+    choice = _choice(mp, whole)
+    return {
+        "message": mp.full_name,
+        **dataclasses.asdict(whole),
+        "choice": choice.partition(":")[0].lower(),
+        "why": choice,
+        "types": [dataclasses.asdict(found) for found in types],
+    }
 
 
 def _sampled(mp: MessagePlan, reader: Payloads, rows: int) -> Iterator[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import base64
+import json
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import yaffjit as yj
@@ -55,6 +58,30 @@ def refuse_overwriting(output: str, inputs: Sequence[str]) -> None:
             continue
         if same:
             raise IndexFileError(f"{output} is read by this command, so it can't be written by it")
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+def print_json(value: Any, indent: int | None = 2, flush: bool = False) -> None:
+    """Print plain values as JSON, in ASCII; floats that aren't finite as text, as in protobuf's JSON."""
+    print(json.dumps(_finite(value), indent=indent, default=_plain), flush=flush)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_finite, value))
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for: bytes as base64, as protobuf's JSON has them; times as text."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def add_schema_options(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import yaffjit as yj
-from yaffjit.cli.options import add_command, add_schema_options, path_text, positive, whole_number
+from yaffjit.cli.options import (
+    add_command,
+    add_json_option,
+    add_schema_options,
+    path_text,
+    positive,
+    whole_number,
+)
 from yaffjit.errors import YaffjitError
 from yaffjit.terminal import complain, is_printable
 
@@ -27,10 +34,10 @@ def add_show(commands: Any) -> None:
         "show",
         _show,
         "print records of an index, or a file of protobuf bytes",
-        "yaffjit show banners.arrow 0\nyaffjit show banners.arrow 12345 12346 --json\n"
+        "yaffjit show banners.arrow 0\nyaffjit show banners.arrow 7 12 --json\n"
         "yaffjit show banners.arrow -1             the last record\n"
-        "yaffjit show banners.arrow --where 'price > 9.5 and title startswith \"Free\"'\n"
-        "yaffjit show banners.arrow --where 'state in [ACTIVE, PAUSED] and present(geo)' --limit 3\n"
+        "yaffjit show banners.arrow --where 'price > 1.5 and title startswith \"Free\"'\n"
+        "yaffjit show banners.arrow --where 'state in [STATE_ACTIVE] and present(geo)' --limit 3\n"
         "yaffjit show banners.arrow 0 --bytes      its bytes, with what each is for\n"
         "yaffjit show --raw message.pb             any protobuf bytes, without a schema\n"
         "yaffjit show message.pb --as ads.proto ads.Banner",
@@ -80,7 +87,7 @@ def add_show(commands: Any) -> None:
         action="store_true",
         help="print what each byte of the records is for: headers, slots and text, with fields and values",
     )
-    _add_json(parser)
+    add_json_option(parser)
     parser.set_defaults(parser=parser)
 
 
@@ -96,11 +103,7 @@ def add_head(commands: Any) -> None:
     parser.add_argument(
         "--rows", "-n", type=positive, default=HEAD, metavar="N", help=f"how many (default: {HEAD})"
     )
-    _add_json(parser)
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="JSON instead of text")
+    add_json_option(parser)
 
 
 def _show(parsed: argparse.Namespace) -> None:

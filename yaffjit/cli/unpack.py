@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import yaffjit as yj
-from yaffjit.cli.options import add_command, path_text, refuse_overwriting
+from yaffjit.cli.options import add_command, add_json_option, path_text, print_json, refuse_overwriting
 
 
 def add_unpack(commands: Any) -> None:
@@ -26,10 +26,15 @@ def add_unpack(commands: Any) -> None:
         metavar="OUTPUT",
         help="the file to write, or the directory",
     )
+    add_json_option(parser)
 
 
 def _unpack(parsed: argparse.Namespace) -> None:
     refuse_overwriting(parsed.output, [parsed.index])
     yj.unpack_index(parsed.index, parsed.output)
     nbytes = sum(part.nbytes for part in yj.open_index_unchecked(parsed.output).parts)
-    print(f"{parsed.output}: {len(yj.open_packed(parsed.index)):,} messages, {nbytes:,} bytes")
+    rows = len(yj.open_packed(parsed.index))
+    if parsed.json:
+        print_json({"path": parsed.output, "rows": rows, "nbytes": nbytes})
+        return
+    print(f"{parsed.output}: {rows:,} messages, {nbytes:,} bytes")

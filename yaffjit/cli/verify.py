@@ -7,7 +7,14 @@ import os
 from typing import Any
 
 import yaffjit as yj
-from yaffjit.cli.options import add_command, add_schema_options, load_schema, path_text
+from yaffjit.cli.options import (
+    add_command,
+    add_json_option,
+    add_schema_options,
+    load_schema,
+    path_text,
+    print_json,
+)
 from yaffjit.errors import IndexFileError
 
 ARROW_FILE_MAGIC = b"ARROW1"
@@ -20,7 +27,8 @@ def add_verify(commands: Any) -> None:
         _verify,
         "check an index, or a file that holds one YaFF message",
         "yaffjit verify banners.arrow\nyaffjit verify banners --progress             a directory of parts\n"
-        "yaffjit verify banner.yaff --schema ads.proto --message ads.Banner",
+        "yaffjit verify banner.yaff --schema ads.proto --message ads.Banner\n"
+        "yaffjit verify banners.arrow --json",
     )
     parser.add_argument(
         "path", type=path_text, metavar="PATH", help="an index, or a file with the bytes of one message"
@@ -30,6 +38,7 @@ def add_verify(commands: Any) -> None:
     parser.add_argument(
         "--progress", action="store_true", help="a bar on standard error, even if it's no terminal"
     )
+    add_json_option(parser)
     add_schema_options(parser)
 
 
@@ -38,16 +47,23 @@ def _verify(parsed: argparse.Namespace) -> None:
     if buf is None and (packed := yj.open_packed(parsed.path)).compression:
         packed.verify(True if parsed.progress else None)
         name, how = packed.plan.full_name, packed.compression
-        print(f"{parsed.path}: {len(packed):,} {name} messages, compressed ({how}), all well-formed")
-        return
-    if buf is None:
+        rows, parts = len(packed), 0
+    elif buf is None:
         index = yj.open_index(parsed.path, progress=True if parsed.progress else None)
-        parts = f" in {len(index.parts)} parts" if len(index.parts) > 1 else ""
-        name = index.message_type.full_name
-        print(f"{parsed.path}: {len(index):,} {name} messages{parts}, all well-formed")
-        return
-    load_schema(parsed)[parsed.message].verify(buf)
-    print(f"{parsed.path}: a well-formed {parsed.message} of {len(buf):,} bytes")
+        name, how = index.message_type.full_name, ""
+        rows, parts = len(index), len(index.parts)
+    else:
+        load_schema(parsed)[parsed.message].verify(buf)
+        name, how, rows, parts = parsed.message, "", 1, 0
+    if parsed.json:
+        nbytes = {} if buf is None else {"nbytes": len(buf)}
+        found = {"path": parsed.path, "well_formed": True, "message": name, "rows": rows, "compression": how}
+        print_json(found | nbytes)
+    elif buf is not None:
+        print(f"{parsed.path}: a well-formed {name} of {len(buf):,} bytes")
+    else:
+        how = f", compressed ({how})" if how else f" in {parts} parts" if parts > 1 else ""
+        print(f"{parsed.path}: {rows:,} {name} messages{how}, all well-formed")
 
 
 def _message_bytes(parsed: argparse.Namespace) -> bytes | None:

@@ -35,11 +35,14 @@ def class_names(schema: SchemaDef) -> dict[str, str]:
 
 def own_package(schema: SchemaDef) -> str:
     """The package of what was asked for, which comes first in a schema."""
-    first = next(iter([*schema.messages.values(), *schema.enums.values()]), None)
-    if first is None:
-        return ""
-    file = schema.pool.FindFileByName(first.file)
-    return str(file.package)
+    file = first_file(schema)
+    return str(schema.pool.FindFileByName(file).package) if file else ""
+
+
+def first_file(schema: SchemaDef) -> str:
+    """The name of the file that was asked for, "" if it declares nothing."""
+    files = [message.file for message in schema.messages.values()]
+    return next(iter(files or [enum.file for enum in schema.enums.values()]), "")
 
 
 def is_usable(name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from yaffjit.errors import SchemaError
 from yaffjit.schema.enums import member_names
 from yaffjit.schema.model import EnumDef, FieldDef, MessageDef, SchemaDef
-from yaffjit.stubs.names import ENUMS, MODULES, SCHEMA, class_names, is_usable
+from yaffjit.stubs.names import ENUMS, MODULES, SCHEMA, class_names, first_file, is_usable
 from yaffjit.stubs.wellknown import HELPERS
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class _Message(typing.Protocol):
 
 def stub_name(schema: SchemaDef) -> str:
     """The module's name: that of the first file, as ``ads_yaff`` for ads.proto."""
-    first = next(iter([*schema.messages.values(), *schema.enums.values()]), None)
-    stem = Path(first.file).stem if first is not None else "schema"
+    stem = Path(first_file(schema)).stem or "schema"
     return f"{re.sub(r'[^0-9A-Za-z_]', '_', stem)}_yaff"
 
 
