@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,10 @@ from universal_mutants import documents, mutants
 
 import yaffjit as yj
 from yaffjit import universal
-from yaffjit.universal import compiled, dumps, loads, paths
+from yaffjit.universal import compiled, dumps, loads, paths, views
+from yaffjit.universal.codec import read_options
 from yaffjit.universal.codes import path_text
-from yaffjit.universal.paths import path_of, path_of_steps
+from yaffjit.universal.paths import known_paths, path_of, path_of_steps
 from yaffjit.universal.plain_look import PlainLooker
 
 pytestmark = pytest.mark.slow
@@ -129,6 +131,8 @@ def test_what_is_not_there() -> None:
     for index in (2, -3, 2**70):
         with pytest.raises(IndexError, match=rf"^index {index} is out of range: the collection has 2 items$"):
             v["a"][index]
+    with pytest.raises(TypeError, match=r"^indexes of a collection are integers or slices, not str$"):
+        v["a"]["0"]
     with pytest.raises(TypeError, match=r"^a path is text, as 'a\.b\[3\]\.c', not int$"):
         v.get(3)
     with pytest.raises(TypeError, match="unhashable"):
@@ -136,7 +140,9 @@ def test_what_is_not_there() -> None:
     assert v != {"a": [1]} and v != 5 and v["a"] != {"a": 1}
 
 
-@pytest.mark.parametrize("text", [".a", "a..b", "a[", "a[x]", "a]", "[0]b", "a.[0]", "['a]"])
+@pytest.mark.parametrize(
+    "text", [".a", "a..b", "a[", "a[x]", "a]", "[0]b", "a.[0]", "['a]", r"['\x']", "[" + "9" * 9999 + "]"]
+)
 def test_what_is_no_path(text: str) -> None:
     with pytest.raises(ValueError, match=r"^not a path, as a\.b\[3\]\.c is one: .*, at character \d+$"):
         view(dumps({})).get(text)
@@ -339,3 +345,42 @@ def test_path_words() -> None:
     assert path_of_steps(("ab", -1)).hex() == (
         "02000000000000000000000000000000020000000000000061620000000000000100000000000000ffffffffffffffff"
     )
+
+
+def test_get_as_a_method_of_c() -> None:
+    """It does what the method in Python does, however it's called."""
+    looker = compiled.Looker()
+    source = views.Source(dumps({"a": {"b": [1, "x", [2], {}]}, "n": None}, null=True))
+    source.look = looker
+    views._install(source)
+    get = views.View.get
+    assert type(get).__name__ == "method_descriptor" and universal.ObjectView.get is get
+    assert str(inspect.signature(get)) == "(self, /, path, default=None)" and "Args:" in get.__doc__
+    v = views.value_at(source, 0, read_options(True, "swapped", True, False, None, 512)[1])
+    assert v.get("a.b[0]") == v.get(path="a.b[0]") == v.get("a.b[0]", default=5) == 1
+    assert v.get("a.b[-3]") == "x" and v.get("n", 5) is None and v.get("zz") is None
+    default = (7, 3)
+    assert v.get("zz", default) is v.get("zz", default=default) is default
+    assert isinstance(v.get("a.b[2]"), universal.CollectionView) and v.get("a.b").get("[2][0]") == 2
+    assert isinstance(v.get("a.b[3]"), universal.ObjectView) and v.get("a") == {"b": [1, "x", [2], {}]}
+    for wrong in ((), ("a", 1, 2), ("a",) * 9, (5,), (b"a",), ([],)):
+        with pytest.raises(TypeError):
+            v.get(*wrong)
+    for names in ({"x": 1}, {"path": "a", "default": 1, "more": 2}):
+        with pytest.raises(TypeError):
+            v.get("a", **names)
+    with pytest.raises(TypeError, match="View"):
+        get(5, "a")
+    with pytest.raises(ValueError, match="not a path"):
+        v.get("a..b")
+    with pytest.raises(AttributeError):
+        universal.ObjectView.__new__(universal.ObjectView).get("a")
+    before = [sys.getrefcount(thing) for thing in (v, source.data, default, known_paths["zz"])]
+    damaged = views.Source(memoryview(source.data[:9]))
+    damaged.look = looker
+    cut = views.value_at(damaged, 0, 512 << 8 | 1)
+    for _ in range(1000):
+        v.get("zz", default), v.get("a.b[3]"), v.get("a.b[0]"), v.get("a.b[1]")
+        with pytest.raises(yj.DecodeError):
+            cut.get("zz", default)
+    assert [sys.getrefcount(thing) for thing in (v, source.data, default, known_paths["zz"])] == before

@@ -101,10 +101,15 @@ def _transcoder() -> Warmed:
 def _universal() -> Warmed:
     started = time.perf_counter()
     from yaffjit.kernels import universal_encode, universal_fill
-    from yaffjit.universal.compiled import Codec, Looker
+    from yaffjit.universal import fast_get, view
+    from yaffjit.universal.compiled import loaded
 
     columns = vars(universal_fill.Kernels()), vars(universal_encode.Kernels())
-    kernels = [*Codec().kernels, Looker().kernel, *columns[0].values(), *columns[1].values()]
+    loaded.load()
+    view(b"\x21")
+    look = [] if loaded.looker is None else [loaded.looker.kernel, *fast_get.kernels]
+    codec = () if loaded.codec is None else loaded.codec.kernels
+    kernels = [*codec, *look, *columns[0].values(), *columns[1].values()]
     return _made("what writes and reads universal documents", kernels, started)
 
 

@@ -67,6 +67,7 @@ list_get = _function("PyList_GetItem", int64, int64, int64)
 list_set = _function("PyList_SetItem", int32, int64, int64, int64)
 new_presized_dict = _function("_PyDict_NewPresized", int64, int64)
 dict_size = _function("PyDict_Size", int64, int64)
+dict_get = _function("PyDict_GetItemWithError", int64, int64, int64)
 dict_set = _function("PyDict_SetItem", int32, int64, int64, int64)
 dict_next = _function("PyDict_Next", int32, int64, int64, int64, int64)
 gc_disable = _function("PyGC_Disable", int32)
@@ -338,7 +339,7 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-_METH_FASTCALL = 0x80
+_METH_KEYWORDS, _METH_FASTCALL = 0x02, 0x80
 _alive: list[_MethodDef] = []  # for ever, as the builtins made of them may be
 
 
@@ -350,12 +351,32 @@ def make_builtin(name: str, kernel: Any, itself: Any) -> Callable[..., Any]:
             int64; gives a new reference, or 0 where it has set an exception.
         itself: an object that the kernel is always given.
     """
-    (signature,) = kernel.signatures
-    compiled = kernel.overloads[signature]
-    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
-    method = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
-    _alive.append(method)
+    method = _method(name, kernel, _METH_FASTCALL, None)
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     make: Any = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
     made: Callable[..., Any] = make(ctypes.addressof(method), itself, None)
     return made
+
+
+def make_method(owner: type, name: str, kernel: Any, doc: str) -> Any:
+    """A method of a class that runs a kernel.
+
+    Args:
+        kernel: compiled for (address of the instance, address of the array of arguments, number of those
+            without a name, address of the tuple of the names of the others or 0); else as of `make_builtin`.
+        doc: with the signature, as CPython has it in its own.
+    """
+    method = _method(name, kernel, _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
+    make: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
+        ("PyDescr_NewMethod", ctypes.pythonapi)
+    )
+    return make(owner, ctypes.addressof(method))
+
+
+def _method(name: str, kernel: Any, flags: int, doc: bytes | None) -> _MethodDef:
+    (signature,) = kernel.signatures
+    compiled = kernel.overloads[signature]
+    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+    method = _MethodDef(name.encode(), address, flags, doc)
+    _alive.append(method)
+    return method

@@ -53,9 +53,9 @@ OPERATION = 8
 STATE_WORDS = 9
 FIND, NEXT, COUNT = range(3)
 
-_PLAIN_FLAGS = types.int32(0)
+PLAIN_FLAGS = types.int32(0)
 # In place of an object, less than any address: an exception is set; the bytes are wrong.
-_RAISED, _WRONG = 0, -1
+_RAISED, WRONG = 0, -1
 
 
 @inner
@@ -78,16 +78,16 @@ def _place(word: int, code: int) -> int:
 def _text(state: int, data: int, nbytes: int, pos: int, code: int) -> int:
     length, pos = text_length(data, nbytes, pos)
     if length < 0:
-        return _WRONG
+        return WRONG
     fault = room(4)
     made = made_text(state, data, pos, length, code, fault)
     if made == 0 and load_i64(fault + REASON) != RAISED:
-        return _WRONG
+        return WRONG
     return made
 
 
 @inner
-def _value(state: int, data: int, nbytes: int, word: int, flags: int) -> int:
+def value_of(state: int, data: int, nbytes: int, word: int, flags: int) -> int:
     """The new object of the value that a word names."""
     pos = word >> 5
     code, pos, _ = next_code(data, nbytes, pos, word & 31, (flags & COMPACT) != 0)
@@ -95,7 +95,7 @@ def _value(state: int, data: int, nbytes: int, word: int, flags: int) -> int:
         return _text(state, data, nbytes, pos, code)
     if code >= 7:
         if width_of(code) > nbytes - pos:
-            return _WRONG
+            return WRONG
         order = (flags >> ORDER_SHIFT) & 3
         if code >= 11:
             return new_float(float_of(data + pos, code, order))
@@ -105,7 +105,7 @@ def _value(state: int, data: int, nbytes: int, word: int, flags: int) -> int:
     if code == 1 or code == 3:
         return _place(word, code)
     if code_at(data, nbytes, word, flags) < 0:
-        return _WRONG
+        return WRONG
     return new_reference(load_i64(state + 8 * NONE))
 
 
@@ -121,12 +121,12 @@ def _next(state: int, data: int, nbytes: int, word: int, flags: int, kind: int) 
     if code == ABSENT:
         return new_reference(load_i64(state + 8 * NONE))
     if code == BAD:
-        return _WRONG
+        return WRONG
     compact = (flags & COMPACT) != 0
     _, after, pending = next_code(data, nbytes, value_pos, value_half, compact)
     after, pending = skip(data, nbytes, after, pending, code, flags)
     if after < 0:
-        return _WRONG
+        return WRONG
     if kind == 1:
         key_code, pos, _ = next_code(data, nbytes, pos, half, compact)
         key = _text(state, data, nbytes, pos, key_code)
@@ -134,7 +134,7 @@ def _next(state: int, data: int, nbytes: int, word: int, flags: int, kind: int) 
         key = new_reference(load_i64(state + 8 * NONE))
     if key <= _RAISED:
         return key
-    value = _value(state, data, nbytes, (value_pos << 5) | value_half, flags)
+    value = value_of(state, data, nbytes, (value_pos << 5) | value_half, flags)
     if value <= _RAISED:
         decref(key)
         return value
@@ -163,7 +163,7 @@ def _look(state: int, arguments: int) -> int:
         data = bytes_data(buf)
         nbytes = bytes_size(buf)
     else:
-        if get_buffer(buf, view, _PLAIN_FLAGS) != 0:
+        if get_buffer(buf, view, PLAIN_FLAGS) != 0:
             return 0
         data = load_i64(view)
         nbytes = load_i64(view + 16)
@@ -173,18 +173,18 @@ def _look(state: int, arguments: int) -> int:
         if found == ABSENT:
             made = new_reference(load_i64(arguments + 32))
         elif found == BAD:
-            made = _WRONG
+            made = WRONG
         else:
-            made = _value(state, data, nbytes, found, flags)
+            made = value_of(state, data, nbytes, found, flags)
     elif operation == NEXT:
         kind = int_value(load_i64(arguments + 24))
         made = _next(state, data, nbytes, word, flags + ONE_DEEPER, kind)
     else:
         count = count_items(data, nbytes, word >> 5, word & 31, flags)
-        made = new_int(count) if count >= 0 else _WRONG
+        made = new_int(count) if count >= 0 else WRONG
     if not is_bytes:
         release_buffer(view)
-    if made == _WRONG:
+    if made == WRONG:
         flags_again = new_int(flags)
         if flags_again == 0:
             return 0

@@ -73,6 +73,7 @@ class Looker:
     """Looks up parts of documents by compiled code.
 
     Attributes:
+        words: the state of ``find``.
         find: (buffer, word, flags, path, default) -> value, or (word, code) of a container.
         next_item: (buffer, word, flags, code of the container) -> (key or None, value as of ``find``, word of
             the next item), or None at the end.
@@ -93,6 +94,7 @@ class Looker:
             return objects.make_builtin(name, self.kernel, array_address(state))
 
         self.find = make("find", universal_look.FIND)
+        self.words = _states[-1]
         self.next_item = make("next_item", universal_look.NEXT)
         self.count = make("count", universal_look.COUNT)
 

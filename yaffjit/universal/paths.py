@@ -54,14 +54,17 @@ def _steps_of(text: str) -> tuple[str | int, ...]:
     pos = 0
     while pos < len(text):
         found = _STEP.match(text, pos)
-        if found is None or (found["name"] is not None and (found["dot"] is None) != (pos == 0)):
-            raise ValueError(f"not a path, as a.b[3].c is one: {text!r}, at character {pos}")
-        if found["name"] is not None:
-            steps.append(found["name"])
-        elif found["index"] is not None:
-            steps.append(int(found["index"]))
-        else:
-            steps.append(ast.literal_eval(found["quoted"]))
+        try:
+            if found is None or (found["name"] is not None and (found["dot"] is None) != (pos == 0)):
+                raise ValueError
+            if found["name"] is not None:
+                steps.append(found["name"])
+            elif found["index"] is not None:
+                steps.append(int(found["index"]))  # of thousands of digits a ValueError
+            else:
+                steps.append(ast.literal_eval(found["quoted"]))
+        except (ValueError, SyntaxError):
+            raise ValueError(f"not a path, as a.b[3].c is one: {text!r}, at character {pos}") from None
         pos = found.end()
     return tuple(steps)
 

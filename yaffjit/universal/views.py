@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from yaffjit.universal.codec import byte_view, read_options, read_part
 from yaffjit.universal.codes import COLLECTION, DEFAULT_MAX_DEPTH, OBJECT, Order
-from yaffjit.universal.compiled import loaded
+from yaffjit.universal.compiled import Looker, loaded
 from yaffjit.universal.paths import known_paths, path_of, path_of_key, path_of_steps
 from yaffjit.universal.plain_look import PlainLooker
 from yaffjit.universal.refusals import KindError, kind_of
@@ -41,6 +41,8 @@ class Source:
     def __init__(self, data: Any, owner: Owner | None = None) -> None:
         self.data = data
         self.look: Any = loaded.looker_for(len(data)) or _plain
+        if self.look is not _plain and self.look is not _installed:
+            _install(self)
         self._owner = owner
 
     def owner(self) -> Owner:
@@ -51,6 +53,19 @@ class Source:
             with making:
                 self._owner = self._owner or Owner(self.data)
         return self._owner
+
+
+# What `View.get` does at once, without its code in Python.
+_installed: Any = None
+
+
+def _install(source: Source) -> None:
+    from yaffjit.universal.fast_get import install
+
+    global _installed
+    if isinstance(source.look, Looker):
+        install(source.look, ObjectView(source, 1 << 40, 1 << 41), (View, ObjectView))
+    _installed = source.look
 
 
 class View:
@@ -266,6 +281,8 @@ class CollectionView(View, Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return list(self)[index]
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"indexes of a collection are integers or slices, not {type(index).__name__}")
         position = index.__index__()
         found = self._look.find(self._data, self._word, self._flags, path_of_steps((position,)), _ABSENT)
         if found is _ABSENT:
