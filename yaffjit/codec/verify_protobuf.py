@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from yaffjit.arrays import array_address
 from yaffjit.codec.stretches import misplaced
-from yaffjit.codec.verify_protobuf_plain import check_plain
+from yaffjit.codec.verify_protobuf_plain import MAX_SIZE, check_plain
 from yaffjit.codec.work import Work
 from yaffjit.errors import DecodeError, VerifyError, YaffjitError
 from yaffjit.plan import Plan
@@ -39,7 +39,10 @@ def verify_protobuf(plan: Plan, full_name: str, data: Any) -> None:
     Raises:
         VerifyError: names the message, the field path, the byte position and the two numbers compared.
     """
-    _parse(plan, full_name, memoryview(data).tobytes(), None)
+    shown = memoryview(data)
+    if shown.nbytes > MAX_SIZE:  # of which protobuf's own parsers differ
+        check_plain(plan, full_name, shown.cast("B"))
+    _parse(plan, full_name, shown.tobytes(), None)
 
 
 def verify_protobuf_many(plan: Plan, full_name: str, data: Any, offsets: Any, first_row: int = 0) -> None:
