@@ -28,7 +28,7 @@ SEED = int(os.environ.get("YAFFJIT_SEED", "1"))
 
 @pytest.mark.slow
 def test_what_verify_accepts_can_be_read() -> None:
-    args = argparse.Namespace(mutants=MUTANTS, seed=SEED, jobs=1, few=True)
+    args = argparse.Namespace(mutants=MUTANTS, seed=SEED, jobs=1, few=True, types="")
     told = trust_campaign.campaign(args)
     assert told["mutants"] == MUTANTS // 1000 * 1000
     assert told["accepted"] > MUTANTS // 10
@@ -39,7 +39,7 @@ def test_what_verify_accepts_can_be_read() -> None:
 def test_a_crash_is_told_with_its_mutant(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     """The process that does it kills itself while it reads a certain mutant."""
     monkeypatch.setenv("YAFFJIT_TRUST_CRASH", "3")
-    args = argparse.Namespace(mutants=1000, seed=SEED, jobs=1, few=True)
+    args = argparse.Namespace(mutants=1000, seed=SEED, jobs=1, few=True, types="")
     with pytest.raises(SystemExit):
         trust_campaign.campaign(args)
     said = capfd.readouterr()

@@ -75,14 +75,15 @@ class Worker:
     Args:
         seed: of the campaign.
         few: whether it takes few types.
+        types: only those whose names have this in them.
     """
 
-    def __init__(self, seed: int, few: bool, progress: Progress) -> None:
+    def __init__(self, seed: int, few: bool, progress: Progress, types: str = "") -> None:
         _loaded.load()
         assert _loaded.kernel is not None
         self.kernel = _loaded.kernel
         self.seed, self.few, self.progress = seed, few, progress
-        self.makers = makers(seed, few)
+        self.makers = [made for made in makers(seed, few) if types in made[0]]
         self.told: Counter[str] = Counter()
         self._made: dict[int, tuple[Family, Readers, Arena] | None] = {}
         self._two = Arena(2, 1 << 20)
@@ -195,7 +196,7 @@ class Worker:
 
 def work(args: argparse.Namespace) -> None:
     """What a process of the campaign does."""
-    worker = Worker(args.seed, args.few, Progress(args.progress))
+    worker = Worker(args.seed, args.few, Progress(args.progress), args.types)
     if args.replay is not None:
         block, i = divmod(args.replay, BLOCK)
         family = worker.family(block)
@@ -225,7 +226,7 @@ def start(
     progress = Path(folder) / f"progress {job}"
     progress.write_bytes(bytes(16))
     options = ["--mutants", args.mutants, "--seed", args.seed, "--jobs", args.jobs, "--job", job]
-    options += ["--progress", progress, *(["--few"] if args.few else [])]
+    options += ["--progress", progress, "--types", args.types, *(["--few"] if args.few else [])]
     options += [] if replay is None else ["--replay", replay, *(["--rest"] if rest else [])]
     command = [sys.executable, "-X", "faulthandler", __file__, *map(str, options)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -245,7 +246,8 @@ def campaign(args: argparse.Namespace) -> Counter[str]:
                 number, stage = told_by(str(Path(folder) / f"progress {job}"))
                 print(f"{errors[-6000:]}\nexit {process.returncode} {STAGES[stage]}", file=sys.stderr)
                 print(f"seed {args.seed}, mutant {number}: python {__file__} --seed {args.seed}", end="")
-                print(f"{' --few' if args.few else ''} --replay {number}", flush=True)
+                chosen = f" --types '{args.types}'" if args.types else ""
+                print(f"{' --few' if args.few else ''}{chosen} --replay {number}", flush=True)
                 if process.returncode < 0:
                     replay(args, folder, number, stage)
                 raise SystemExit(1)
@@ -275,6 +277,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--few", action="store_true", help="few types, as CI has them")
+    parser.add_argument("--types", default="", help="only types whose names have this in them")
     parser.add_argument("--replay", type=int, help="the number of one mutant")
     parser.add_argument("--rest", action="store_true", help="and of each mutant after it in its block")
     parser.add_argument("--job", type=int, help=argparse.SUPPRESS)
