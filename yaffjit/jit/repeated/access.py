@@ -87,7 +87,7 @@ def raise_element_error(
 @lower_builtin(operator.getitem, RepeatedType, types.Integer)
 def _get_element(context: Any, builder: ir.IRBuilder, sig: Signature, args: list[ir.Value]) -> ir.Value:
     repeated = sig.args[0]
-    elements = elements_of(context, builder, repeated, args[0])
+    elements = elements_of(context, builder, repeated, args[0]).remembered()
     index, count = args[1], elements.count
     index = builder.select(builder.icmp_signed("<", index, I64(0)), builder.add(index, count), index)
     with builder.if_then(builder.icmp_unsigned(">=", index, count), likely=False):

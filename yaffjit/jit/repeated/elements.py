@@ -94,6 +94,10 @@ class Elements:
         """The native value of the element at ``index``; requires ``0 <= index < count``."""
         raise NotImplementedError
 
+    def remembered(self) -> Elements:
+        """The same for a place in the code that a loop comes to again, perhaps with the next index."""
+        return self
+
     def part(self, start: ir.Value, step: ir.Value, count: ir.Value) -> ir.Value:
         """``count`` of the elements, from index ``start`` on, each ``step`` after the one before.
 

@@ -158,6 +158,27 @@ class WireElements(Elements):
                 b.store(self._of_field(index), result)
         return b.load(result)
 
+    def remembered(self) -> Elements:
+        # Bytes that may change could have changed under a cursor that was kept.
+        if not self.frozen or self._table is not None:
+            return self
+        b = self._builder
+        identity = [cgutils.alloca_once(b, POINTER) for _ in range(2)]  # null at first
+        cursor = tuple(cgutils.alloca_once(b, value.type) for value in self._start)
+        kept = Variables(b, cgutils.alloca_once(b, I64), cursor)
+        count = cgutils.alloca_once(b, I64)
+        now = self.place.first, self.place.end
+        same = [b.icmp_unsigned("==", b.load(held), own) for held, own in zip(identity, now, strict=True)]
+        with b.if_then(b.not_(b.and_(*same))):
+            b.store(self.count, count)
+            kept.store(self._start)
+            b.store(I64(0), kept.index)
+            for held, own in zip(identity, now, strict=True):
+                b.store(own, held)
+        self._variables = kept
+        self._part_count = b.load(count)
+        return self
+
     def _of_field(self, index: ir.Value) -> ir.Value:
         if not self.shape.packable:
             return self._span(*self._step(index))
@@ -191,8 +212,10 @@ class WireElements(Elements):
             origin = Cursor(*(b.select(back, *pair) for pair in zip(self._start, here, strict=True)))
             steps = b.select(back, index, b.sub(index, at))
             variables.store(seek(b, self.shape, self.place, origin, steps, self.frozen))
+            b.store(index, variables.index)
+        found = self._take(settle(b, self.shape, self.place, variables.load(), self.frozen))
         b.store(b.add(index, I64(1)), variables.index)
-        return self._take(settle(b, self.shape, self.place, variables.load(), self.frozen))
+        return found
 
     def next(self) -> tuple[ir.Value, Cursor]:
         """Of a field: whether the cursor is at another element, and the cursor there, for `take`."""
