@@ -71,9 +71,6 @@ def one(rng: random.Random, row: int) -> Message:
     for _ in range(rng.randrange(3)):
         made.scores.add(value=rng.random())
     made.waits["long"].seconds = rng.randrange(9)
-    for i in range(rng.randrange(3)):
-        made.gaps.add()
-        made.marks[i].SetInParent()
     made.bits.extend(rng.choices([True, False], k=rng.randrange(4)))
     return made
 
@@ -136,8 +133,6 @@ def test_types() -> None:
             ("moods", pa.map_(pa.string(), names)),
             ("scores", pa.list_(pa.float64())),
             ("waits", pa.map_(pa.string(), pa.duration("ns"))),
-            ("gaps", pa.list_(pa.struct([]))),
-            ("marks", pa.map_(pa.int32(), pa.struct([]))),
             ("bits", pa.list_(pa.bool_())),
         ]
     )
@@ -213,6 +208,19 @@ def test_random_messages(made: list[Message | None]) -> None:
         payloads = [None if one is None else encode(one) for one in made]
         recs = yj.records(row_type(), payloads, representation=representation)
         arrow_spec.check(recs.to_arrow(), made, row_type().plan)
+
+
+def test_messages_without_fields() -> None:
+    gaps = types()["arrow.Gaps"]
+    made = [gaps.message_class(), gaps.message_class(one={}, several=[{}, {}], marks={3: {}})]
+    for representation in ("yaff", "protobuf"):
+        payloads = [gaps.encode(one) if representation == "yaff" else one.SerializeToString() for one in made]
+        found = yj.records(gaps, payloads, representation=representation).to_arrow()
+        found.validate(full=True)
+        assert found.to_pylist() == [
+            {"one": None, "several": [], "marks": []},
+            {"one": {}, "several": [{}, {}], "marks": [(3, {})]},
+        ]
 
 
 def test_selections_and_null_rows(recs: Any) -> None:
