@@ -6,6 +6,7 @@ import json
 import marshal
 import pickle
 import random
+import statistics
 import string
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from benchmarks.timing import Amount, Bar, Race
+from benchmarks.timing import Amount, Bar, Race, run
 from yaffjit.render import text_table
 from yaffjit.universal import columns, dumps, encode_columns, loads, view
 
@@ -25,13 +26,17 @@ QUICK_PAIRS = 100_000
 RECORDS = 100_000
 QUICK_RECORDS = 10_000
 PEER = "msgspec's MessagePack"
+BSON = "bson (pymongo)"
 
 # The modules that are raced where they are installed, and how their functions are called.
 PEERS = (
     (PEER, "msgspec.msgpack", "encode", "decode"),
+    ("msgspec's JSON", "msgspec.json", "encode", "decode"),
     ("ormsgpack", "ormsgpack", "packb", "unpackb"),
     ("msgpack", "msgpack", "packb", "unpackb"),
     ("orjson", "orjson", "dumps", "loads"),
+    ("cbor2", "cbor2", "dumps", "loads"),
+    (BSON, "bson", "encode", "decode"),
 )
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
@@ -150,6 +155,9 @@ def codecs() -> dict[str, Codec]:
         except ImportError:
             continue
         found[name] = getattr(peer, write), getattr(peer, read)
+    if BSON in found:  # its documents are dicts
+        encode, decode = found[BSON]
+        found[BSON] = lambda obj: encode({"": obj}), lambda data: decode(data)[""]
     found["json"] = json.dumps, json.loads
     found["pickle"] = pickle.dumps, pickle.loads
     found["marshal"] = marshal.dumps, marshal.loads
@@ -157,18 +165,36 @@ def codecs() -> dict[str, Codec]:
 
 
 def amounts(quick: bool) -> Iterator[Amount]:
-    """The sizes of the map, printed, and the bar on ours."""
+    """All codecs in one table, printed, and the bar on our size."""
+    rows = [
+        (name, *(text for obj in (pairs(quick), records(quick)) for text in _measured(obj, codec)))
+        for name, codec in codecs().items()
+    ]
+    one = ("bytes", "writing", "reading")
+    heads = ("", *(f"map: {what}" for what in one), *(f"records: {what}" for what in one))
+    print(f"\n{text_table(heads, rows, right=heads[1:])}\nns a pair or record, garbage collector off")
+    missing = [name for name, *_ in PEERS if name not in codecs()]
+    print(f"not installed: {', '.join(missing) or 'none'}", flush=True)
     found = sizes(quick)
-    rows = [(name, f"{nbytes:,}") for name, nbytes in found.items()]
-    print(f"\na map of pairs\n{text_table(('', 'bytes'), rows, right=('bytes',))}", flush=True)
-    if PEER in found:
+    print(f"yaffjit, width='smallest': {found['smallest']:,} bytes", flush=True)
+    if PEER in codecs():
         yield Amount("the size of a map of pairs", "size", found["yaffjit"], found[PEER])
+
+
+def _measured(obj: Any, codec: Codec) -> tuple[str, str, str]:
+    """Bytes, and nanoseconds of writing and of reading an item."""
+    write, read = codec
+    data = write(obj)
+    works: dict[str, Callable[[], Any]] = {"write": partial(write, obj), "read": partial(read, data)}
+    seconds = run(Race("", len(obj), works, checked=False), 5, 3.0).seconds
+    shown = {name: f"{statistics.median(one) / len(obj) * 1e9:.0f}" for name, one in seconds.items()}
+    return f"{len(data):,}", shown["write"], shown["read"]
 
 
 def sizes(quick: bool) -> dict[str, int]:
     """Bytes of the map, by codec."""
     found = {name: len(write(pairs(quick))) for name, (write, _) in codecs().items()}
-    return {**found, "yaffjit, width='smallest'": len(dumps(pairs(quick), width="smallest"))}
+    return {**found, "smallest": len(dumps(pairs(quick), width="smallest"))}
 
 
 @cache
