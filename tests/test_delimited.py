@@ -138,6 +138,14 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         assert str(caught.value) == f"messages are read from a path or a binary file, not from {found}"
 
 
+@pytest.mark.parametrize("data", [b"\x01a", b"\x01\0", b"", b"\xffa" * 5000])
+def test_what_is_in_a_file_is_no_path(data: bytes) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        read_delimited(data)  # type: ignore[arg-type]
+    assert caught.value.strerror == "no such path; the content of a file is read as io.BytesIO(content)"
+    assert len(str(caught.value)) < 1000
+
+
 @pytest.mark.parametrize(
     ("pieces", "found"), [(["\x01a"], "str"), ([None], "NoneType"), ([b"\x01", None], "NoneType")]
 )

@@ -130,6 +130,9 @@ def test_columns_that_arent_messages(write: Write, read: Any, tmp_path: Path) ->
         with pytest.raises(ValueError) as caught:
             read(path, column)
         assert str(caught.value) == sentence
+    with pytest.raises(TypeError) as unfit:
+        read(path, 5)
+    assert str(unfit.value) == "column must be the name of a column, not int"
 
 
 def test_an_index_isnt_taken_for_protobuf(tmp_path: Path) -> None:

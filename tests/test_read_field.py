@@ -229,6 +229,9 @@ def test_types_of_envelopes(Envelope: Any, tmp_path: Path) -> None:
         reader = yj.read_field(tmp_path / "x", envelope_type, "items")
         assert list(reader) == list(reader) == [message.items[0].SerializeToString()]
     with pytest.raises(TypeError) as caught:
+        yj.read_field(io.BytesIO(b""), Envelope, 5)  # type: ignore[arg-type]
+    assert str(caught.value) == 'field must be a path, as "page.entities", not int'
+    with pytest.raises(TypeError) as caught:
         yj.read_field(tmp_path / "x", "envelopes.Envelope", "items")
     assert str(caught.value) == (
         "envelope_type must be a MessageType, a message class or a descriptor, not str"

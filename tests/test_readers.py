@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import random
 import subprocess
 import sys
 import threading
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from hypothesis import strategies as st
 
 import yaffjit as yj
 from yaffjit.build import framed
+from yaffjit.build.streams import Stream
+from yaffjit.errors import DecodeError
 
 FIELDS = b"\x08\x96\x01\x12\x07testing"  # a message: 150 in field 1, text in field 2
 MESSAGES = [FIELDS, b"", FIELDS * 15, FIELDS * 30, b"\x08\x01", FIELDS * 3000, b"", b""]
@@ -276,6 +280,68 @@ def test_compressed_files_that_are_damaged(codec: str) -> None:
             assert said.startswith(f"stream: its {codec} data can't be unpacked beyond byte ")
     said = until_error(iter(yj.read_delimited(io.BytesIO(packed + b"more"))))[1]
     assert said.startswith(f"stream: its {codec} data can't be unpacked beyond byte ")
+
+
+@pytest.mark.parametrize("nbytes", [1, 7, 1000, 1 << 20])
+def test_gzip_gives_all_that_is_before_its_damage(nbytes: int) -> None:
+    """What zlib makes of a file's bytes one by one is the measure."""
+    # Level 0 and random bytes: stored blocks; zeros: one byte of gzip for a thousand.
+    parts = [b"abc" * 50, random.Random(3).randbytes(70_000), bytes(300_000), b""]
+    members = [gzip.compress(part, level) for part in parts for level in (0, 6)]
+    data = b"".join(part for part in parts for _ in range(2))
+    whole = b"".join(members)
+    flipped = bytearray(whole)
+    flipped[-len(members[-1]) - len(members[-2]) - 6] ^= 1  # the checksum of the last zeros
+    cases = [(whole[:cut], data, False) for cut in (12, 50, 5000, 140_000, len(whole) - 41)]
+    cases += [(bytes(flipped), data, False), (whole + b"more", data, False)]
+    cases += [
+        (whole, data, True),
+        (whole + bytes(1000), data, True),
+        (bytes(members[0]) + b"\0" + members[1], b"abc" * 100, True),
+    ]
+    for packed, wanted, is_sound in cases:
+        stream = Stream(io.BytesIO(packed), "x", "gzip")
+        room = memoryview(bytearray(nbytes))
+        found = bytearray()
+        said = ""
+        try:
+            while count := stream.readinto(room):
+                found += room[:count]
+                if nbytes == 1 and len(found) > 5000:
+                    break
+        except DecodeError as error:
+            said = str(error)
+        assert wanted.startswith(found)
+        if nbytes == 1 and len(found) > 5000:
+            continue
+        assert is_sound == (said == "")
+        if is_sound:
+            assert found == wanted
+        else:
+            assert said.startswith(f"x: its gzip data can't be unpacked beyond byte {len(found)}: ")
+            assert len(found) == unpacked_nbytes(packed)
+
+
+def unpacked_nbytes(packed: bytes) -> int:
+    """How much of gzip's data there is before its damage."""
+    member = zlib.decompressobj(31)
+    count = 0
+    try:
+        for i in range(len(packed)):
+            if member.eof:
+                member = zlib.decompressobj(31)
+            count += len(member.decompress(packed[i : i + 1]))
+    except zlib.error:
+        pass
+    return count
+
+
+def test_messages_before_damaged_gzip_are_handed_out() -> None:
+    packed = gzip.compress(b"".join(map(CASES[0].framed, MESSAGES)))
+    for damaged in (packed[:-1], packed[:-8] + b"\0" * 8, packed + b"more"):
+        found, said = until_error(iter(yj.read_delimited(io.BytesIO(damaged))))
+        assert found == MESSAGES
+        assert "can't be unpacked beyond byte" in said
 
 
 def test_compression_by_hand() -> None:

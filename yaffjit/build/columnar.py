@@ -58,6 +58,8 @@ class _Column(Payloads):
     def __init__(self, source: PathOrFile, column: str, nulls: str) -> None:
         if nulls not in ("error", "empty"):
             raise ValueError(f'nulls must be "error" or "empty", not {nulls!r}')
+        if not isinstance(column, str):
+            raise TypeError(f"column must be the name of a column, not {type(column).__name__}")
         self._source = Source(source, None)
         self.name = self._source.name
         self._column = column

@@ -45,6 +45,8 @@ def read_field(
             "envelope_type must be a MessageType, a message class or a descriptor, "
             f"not {type(envelope_type).__name__}"
         )
+    if not isinstance(field, str):
+        raise TypeError(f'field must be a path, as "page.entities", not {type(field).__name__}')
     numbers = _numbers(descriptor, field)
     return Framed(Source(source, compression), _FieldFraming(descriptor.full_name, field, numbers))
 

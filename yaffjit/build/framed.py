@@ -132,6 +132,7 @@ class _Reading:
         self._number = 0  # of the first record of the block
         self._needs = 0  # bytes that the next record has, 0 if that isn't known
         self._ended = False
+        self._damage: DecodeError | None = None  # where packed data goes no further
         self._head = b""  # of the file, to see what it may be
         self._checked = not check  # or the first message was looked at
 
@@ -144,8 +145,9 @@ class _Reading:
             if block.rows:
                 yield block.batch(self._number, self._named)
                 self._number += block.rows
-            if error is None and block.at > end:
+            if error is None and block.at > end and self._damage is None:
                 error = self._skipped(block)
+            error = error or self._damage
             if error is None and self._ended and block.at >= end:
                 return
             if error is not None:
@@ -168,17 +170,25 @@ class _Reading:
         array = np.empty(room, np.uint8)
         end = len(pending)
         array[:end] = pending
-        while end < least and not self._ended:
+        while end < least and not self._ended and self._damage is None:
             if end == len(array):
                 grown = np.empty(min(want, 2 * end), np.uint8)
                 grown[:end] = array
                 array = grown
-            count = stream.readinto(array.data[end:])
-            self._ended = not count
-            end += count
+            end += self._read(array.data[end:])
         if len(self._head) < HEAD_NBYTES:
             self._head += array[len(pending) : end].tobytes()[: HEAD_NBYTES - len(self._head)]
         return array, end
+
+    def _read(self, view: memoryview) -> int:
+        """Fill the beginning of a buffer; how many bytes, 0 where the file ends or can't be unpacked."""
+        try:
+            count = self._stream.readinto(view)
+        except DecodeError as error:
+            self._damage = error  # which comes after the records before it
+            return 0
+        self._ended = not count
+        return count
 
     def _split(self, block: _Block) -> DecodeError | None:
         """Take the records of a block; the error that comes next, if there is one."""
@@ -266,10 +276,9 @@ class _Reading:
         if position >= HEAD_NBYTES:  # it was the right framing so far
             return self._refused(sentence, "")
         scratch = memoryview(bytearray(HEAD_NBYTES))
-        while not self._ended and len(self._head) < HEAD_NBYTES:
-            count = self._stream.readinto(scratch[len(self._head) :])
+        while not self._ended and self._damage is None and len(self._head) < HEAD_NBYTES:
+            count = self._read(scratch[len(self._head) :])
             self._head += scratch[len(self._head) :][:count]
-            self._ended = not count
         return self._refused(sentence, reading_despite_fault(self._head, self._complete(), self._framing))
 
     def _refused(self, sentence: str, other: str) -> DecodeError:

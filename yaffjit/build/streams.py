@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any, cast
 
+from yaffjit.build.gunzip import Gunzip
 from yaffjit.errors import DecodeError
 
 PathOrFile = str | os.PathLike[str] | IO[bytes]
 # The third byte of gzip is its only method; a delimited message would begin so with a group of field 129.
 MAGICS = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
+# As many bytes before damaged data may be lost, where Arrow unpacks it.
+UNPACKED_NBYTES = 1 << 16
 COMPRESSIONS = ("auto", None, *MAGICS)
 SEEKABLE = "it must be seekable, as Arrow's files are read from their end"
 
@@ -50,6 +55,9 @@ class Source:
                 f"messages are read from a path or a binary file, not from {type(given).__name__}"
             )
         self.name = os.fsdecode(given)
+        if isinstance(given, bytes) and not os.path.exists(given):  # what is in a file, most likely
+            hint = "no such path; the content of a file is read as io.BytesIO(content)"
+            raise FileNotFoundError(errno.ENOENT, hint, self.name[:255])
         if not stat.S_ISFIFO(os.stat(self.name).st_mode):  # which would wait for its writer, twice
             open(self.name, "rb").close()
 
@@ -138,8 +146,8 @@ class Stream:
         count: int
         if self.compression:
             try:
-                count = self._file.readinto(view)
-            except OSError as error:
+                count = self._file.readinto(view[:UNPACKED_NBYTES])
+            except (OSError, zlib.error) as error:
                 raise DecodeError(
                     f"{self.name}: its {self.compression} data can't be unpacked "
                     f"beyond byte {self.position}: {error}"
@@ -187,10 +195,13 @@ class Stream:
         return None
 
     def _unpack(self, compression: str) -> None:
-        import pyarrow as pa
+        packed = _Packed(Stream(self._file, self.name), self._ahead)
+        if compression == "gzip":
+            self._file = Gunzip(packed.read)
+        else:
+            import pyarrow as pa
 
-        packed = pa.PythonFile(_Packed(Stream(self._file, self.name), self._ahead), mode="r")
-        self._file = pa.CompressedInputStream(packed, compression)
+            self._file = pa.CompressedInputStream(pa.PythonFile(packed, mode="r"), compression)
         self.compression = compression
         self._ahead = b""
         self.size = None
