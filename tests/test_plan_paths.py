@@ -10,6 +10,7 @@ import pytest
 
 import yaffjit
 from yaffjit.errors import SchemaError
+from yaffjit.plan.columns import column_path
 from yaffjit.plan.model import MessagePlan
 from yaffjit.plan.paths import parse_path
 
@@ -123,3 +124,17 @@ def test_what_is_no_text(mp: MessagePlan, path: Any) -> None:
     with pytest.raises(TypeError) as caught:
         parse_path(mp, path)
     assert str(caught.value) == f'a path is text, as "stats.ctr", not {type(path).__name__}'
+
+
+def test_paths_end_where_messages_do(mp: MessagePlan) -> None:
+    """Nothing is compiled for what no message holds."""
+    for way, deep in ((".part", 1), ('.parts["x"]', 2)):
+        most = (100 - 1) // deep
+        assert len(parse_path(mp, "one" + way * most + ".name")) == most + 2
+        path = "one" + way * (most + 1) + ".name"
+        at = len(path) - len("name")
+        sentence = f"position {at} is {1 + deep * (most + 1)} messages deep, and 100 is the most"
+        for parse in (parse_path, column_path):
+            with pytest.raises(SchemaError) as caught:
+                parse(mp, path)
+            assert str(caught.value) == f"path {path!r} of paths.All: {sentence}"

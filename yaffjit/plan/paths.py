@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
 from yaffjit.errors import SchemaError, near_names
+from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.plan.model import SCALAR_WIDTH, FieldPlan, MessagePlan
 
 Index: TypeAlias = int | str | bool
@@ -96,6 +97,7 @@ class Parser:
         self.path = path
         self.through = through
         self.at = 0
+        self._depth = 0
 
     def steps(self) -> tuple[Step, ...]:
         """All steps, to the end of the text."""
@@ -127,6 +129,9 @@ class Parser:
         """The message that the next name is in."""
         owner, target = step.each if self.through else step.target
         if target.kind == "message" and not target.repeated:
+            self._depth += 2 if step.f.is_map else 1
+            if self._depth > MAX_DEPTH:
+                self.refuse(f"position {self.at} is {self._depth} messages deep, and {MAX_DEPTH} is the most")
             return owner.child(target)
         following = _NAME.match(self.path, self.at)
         if following is None:
