@@ -432,6 +432,20 @@ def test_parts_of_a_cleared_builder_are_refused(root: Any) -> None:
     assert bytes(build(root, 4)) == b"\x08\x01"
 
 
+def test_a_text_that_was_read_outlives_what_it_was_read_from(root: Any, counted: None) -> None:
+    @njit
+    def build(T):  # type: ignore[no-untyped-def]
+        b = T.builder()
+        b.string = "first"
+        first = b.string
+        b.clear()
+        unset = b.string
+        b.string = "other"
+        return str(first), str(unset), str(b.string)
+
+    assert build(root) == build.py_func(root) == ("first", "", "other")
+
+
 def test_containers_are_refused(root: Any) -> None:
     def keep(T):  # type: ignore[no-untyped-def]
         kept = numba.typed.List()

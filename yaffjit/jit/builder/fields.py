@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import (
     impl_ret_borrowed,
+    impl_ret_new_ref,
     lower_builtin,
     lower_getattr_generic,
     lower_setattr_generic,
@@ -169,7 +170,7 @@ def _get_field(context: Any, builder: ir.IRBuilder, part: PartType, value: ir.Va
             record = _message(context, builder, part, native, f)
         made = parts.part_of(context, builder, typ, native, record)
     elif is_text(f.definition):
-        made = _read_text(context, builder, native, f)
+        return impl_ret_new_ref(context, builder, typ, _read_text(context, builder, native, f))
     else:
         made = _read_number(builder, native, f)
     return impl_ret_borrowed(context, builder, typ, made)
@@ -198,15 +199,22 @@ def _message(context: Any, builder: ir.IRBuilder, part: PartType, native: Any, f
 
 
 def _read_text(context: Any, builder: ir.IRBuilder, native: Any, f: BuilderField) -> ir.Value:
+    """A copy, which stays as it is when the builder is cleared and its memory filled anew."""
     default = f.definition.default
     raw = default if isinstance(default, bytes) else str(default).encode("utf-8", "surrogatepass")
-    present = has(builder, native.record, f)
-    pointer = as_pointer(builder, load_word(builder, native.record, f.slot))
-    pointer = builder.select(present, pointer, constant_bytes(builder, raw))
-    nbytes = builder.select(present, load_word(builder, native.record, f.slot + 8), I64(len(raw)))
-    owner = builder.select(present, native.owner, NULL)
+    pointer = cgutils.alloca_once_value(builder, constant_bytes(builder, raw))
+    nbytes = cgutils.alloca_once_value(builder, I64(len(raw)))
+    owner = cgutils.alloca_once_value(builder, NULL)
+    with builder.if_then(has(builder, native.record, f)):
+        held = load_word(builder, native.record, f.slot + 8)
+        record = context.nrt.meminfo_alloc(builder, held)
+        copy = context.nrt.meminfo_data(builder, record)
+        source = as_pointer(builder, load_word(builder, native.record, f.slot))
+        cgutils.raw_memcpy(builder, copy, source, held, 1)
+        for value, variable in ((copy, pointer), (held, nbytes), (record, owner)):
+            builder.store(value, variable)
     typ = owned_text_type if f.kind == "string" else owned_bytes_type
-    return make_text(context, builder, typ, pointer, nbytes, owner)
+    return make_text(context, builder, typ, *map(builder.load, (pointer, nbytes, owner)))
 
 
 def _read_number(builder: ir.IRBuilder, native: Any, f: BuilderField) -> ir.Value:
