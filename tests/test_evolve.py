@@ -204,3 +204,85 @@ def test_a_schema_is_what_it_is_loaded_from(schemas: tuple[yj.Schema, yj.Schema]
     yj.build_index(tmp_path / "d", old[name], [old[name].message_class(a=5)])
     for index in (tmp_path / "i.arrow", tmp_path / "d", yj.open_index(tmp_path / "i.arrow")):
         assert yj.compare_schemas(index, new) == expected
+
+
+def loaded(folder: Path, files: dict[str, str], slice: str | None = None) -> yj.Schema:
+    folder.mkdir()
+    for name, text in files.items():
+        imports = 'import "yaff/proto/options.proto";'
+        (folder / name).write_text(f'syntax = "proto3"; package t; {imports} {text}')
+    return yj.load_schema([folder / name for name in files], include=[folder], slice=slice)
+
+
+def found(comparison: yj.SchemaComparison) -> list[tuple[str, str, str, str]]:
+    return [
+        (change.where, change.kind, change.yaff.grade, change.protobuf.grade) for change in comparison.changes
+    ]
+
+
+def test_types_come_and_go_and_move(tmp_path: Path) -> None:
+    old = loaded(
+        tmp_path / "old",
+        {
+            "a.proto": "message Root { int32 x = 1; } message Gone { Part part = 1; } message Part { int32 y = 1; }",
+            "b.proto": "message Moved { int32 z = 1; } enum Old { NONE = 0; SOME = 1; }",
+        },
+    )
+    new = loaded(
+        tmp_path / "new",
+        {
+            "a.proto": "message Root { int32 x = 1; } message Moved { int32 z = 1; } message More { Root r = 5; }",
+            "b.proto": "enum New { NONE = 0; SOME = 1; }",
+        },
+    )
+    comparison = yj.compare_schemas(old, new)
+    assert found(comparison) == [
+        ("t.Gone", "message-removed", SOME, SOME),  # nothing has it as a part, so there may be data of it
+        ("t.Part", "message-removed", SAFE, SAFE),
+        ("t.Moved", "message-moved", SAFE, SAFE),
+        ("t.More", "message-added", SAFE, SAFE),
+        ("t.Old", "enum-renamed", SAFE, SAFE),
+    ]
+    assert comparison.grade() == SOME
+    assert (comparison.count("safe"), comparison.count("conditional")) == (4, 1)
+    assert comparison.changes[2].what == "moved from b.proto to a.proto"
+    assert found(yj.compare_schemas(old, new, message="t.Root")) == []
+
+
+def test_a_file_of_another_name_is_no_move(tmp_path: Path) -> None:
+    text = "message M { int32 x = 1; }"
+    old = loaded(tmp_path / "old", {"old.proto": text})
+    new = loaded(tmp_path / "new", {"new.proto": text})
+    assert found(yj.compare_schemas(old, new)) == []
+
+
+def test_a_slice_is_compared_by_itself(tmp_path: Path) -> None:
+    option = 'option (yaff.proto.message) = { slice_name: "s" };'
+    fields = (
+        "int32 a = 1 [(yaff.proto.field) = { id: 1 }];",
+        "int32 b = 2 [(yaff.proto.field) = { id: %d %s }];",
+    )
+    sides = []
+    for name, id, slice_name in (("old", 2, ""), ("new", 2, 'slice_name: "other"')):
+        text = f"message M {{ {option} {fields[0]} {fields[1] % (id, slice_name)} }}"
+        sides.append(loaded(tmp_path / name, {"m.proto": text}))
+    assert found(yj.compare_schemas(*sides)) == []
+    assert found(yj.compare_schemas(*sides, slice="s")) == [("t.M.b", "field-left", SAFE, SAFE)]
+
+
+def test_what_yaff_never_held_has_no_yaff_verdict(tmp_path: Path) -> None:
+    """No such bytes exist, so whatever changes is safe for them."""
+    old = loaded(tmp_path / "old", {"m.proto": "message M { int32 far = 9000; int32 a = 1; }"})
+    new = loaded(tmp_path / "new", {"m.proto": "message M { int32 far = 9000; int64 a = 1; }"})
+    assert found(yj.compare_schemas(old, new)) == [("t.M.a", "field-type", SAFE, SOME)]
+    assert found(yj.compare_schemas(new, old)) == [("t.M.a", "field-type", SAFE, SOME)]
+
+
+def test_to_dict_is_plain(schemas: tuple[yj.Schema, yj.Schema]) -> None:
+    case = next(case for case in CASES if case.name == "renamed")
+    made = compared(schemas, case).to_dict()
+    assert made["grade"] == SAFE
+    assert [(change["kind"], change["json"]["grade"]) for change in made["changes"]] == [
+        ("field-renamed", NOT)
+    ]
+    assert compared(schemas, case).grade(["json"]) == NOT
