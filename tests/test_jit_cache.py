@@ -44,7 +44,7 @@ from yaffjit.jit.types import (
 from yaffjit.jit.wire.maps.type import WireMapIteratorType, WireMapPartType, WireMapType
 from yaffjit.jit.wire.repeated.type import WireRepeatedIteratorType, WireRepeatedType
 from yaffjit.kernels import sources
-from yaffjit.universal.jitted.type import view_type
+from yaffjit.universal.jitted.type import UniversalIteratorType, UniversalPartType, view_type
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -304,7 +304,7 @@ def test_functions_without_values_of_ours_are_left_to_numba(cache_folder: Path) 
 
 
 # How many types `all_types` has: those of builders compile kernels, which no collection of tests waits for.
-TYPES = 36
+TYPES = 38
 
 
 def all_types() -> list[Any]:
@@ -329,6 +329,8 @@ def all_types() -> list[Any]:
         MapIteratorType(mp, "pairs", "keys", owned=True),
         view_type,
         view_type.as_owned(),
+        UniversalPartType("items"),
+        UniversalIteratorType("all", True),
         WireViewType(mp),
         WireRecordsType(mp),
         WireRecordsIteratorType(mp),
