@@ -221,31 +221,33 @@ def found(comparison: yj.SchemaComparison) -> list[tuple[str, str, str, str]]:
 
 
 def test_types_come_and_go_and_move(tmp_path: Path) -> None:
+    parts = "message Gone { Part part = 1; } message Part { int32 y = 1; }"
     old = loaded(
         tmp_path / "old",
         {
-            "a.proto": "message Root { int32 x = 1; } message Gone { Part part = 1; } message Part { int32 y = 1; }",
+            "a.proto": f"message Root {{ int32 x = 1; }} {parts}",
             "b.proto": "message Moved { int32 z = 1; } enum Old { NONE = 0; SOME = 1; }",
         },
     )
+    more = "message Moved { int32 z = 1; } message More { Root r = 5; }"
     new = loaded(
         tmp_path / "new",
         {
-            "a.proto": "message Root { int32 x = 1; } message Moved { int32 z = 1; } message More { Root r = 5; }",
+            "a.proto": f"message Root {{ int32 x = 1; }} {more}",
             "b.proto": "enum New { NONE = 0; SOME = 1; }",
         },
     )
     comparison = yj.compare_schemas(old, new)
-    assert found(comparison) == [
+    assert sorted(found(comparison)) == [
         ("t.Gone", "message-removed", SOME, SOME),  # nothing has it as a part, so there may be data of it
-        ("t.Part", "message-removed", SAFE, SAFE),
-        ("t.Moved", "message-moved", SAFE, SAFE),
         ("t.More", "message-added", SAFE, SAFE),
+        ("t.Moved", "message-moved", SAFE, SAFE),
         ("t.Old", "enum-renamed", SAFE, SAFE),
+        ("t.Part", "message-removed", SAFE, SAFE),
     ]
     assert comparison.grade() == SOME
     assert (comparison.count("safe"), comparison.count("conditional")) == (4, 1)
-    assert comparison.changes[2].what == "moved from b.proto to a.proto"
+    assert "moved from b.proto to a.proto" in [change.what for change in comparison.changes]
     assert found(yj.compare_schemas(old, new, message="t.Root")) == []
 
 
@@ -258,13 +260,10 @@ def test_a_file_of_another_name_is_no_move(tmp_path: Path) -> None:
 
 def test_a_slice_is_compared_by_itself(tmp_path: Path) -> None:
     option = 'option (yaff.proto.message) = { slice_name: "s" };'
-    fields = (
-        "int32 a = 1 [(yaff.proto.field) = { id: 1 }];",
-        "int32 b = 2 [(yaff.proto.field) = { id: %d %s }];",
-    )
+    field = "int32 a = 1 [(yaff.proto.field) = { id: 1 }]; int32 b = 2 [(yaff.proto.field) = { id: 2 %s }];"
     sides = []
-    for name, id, slice_name in (("old", 2, ""), ("new", 2, 'slice_name: "other"')):
-        text = f"message M {{ {option} {fields[0]} {fields[1] % (id, slice_name)} }}"
+    for name, slice_name in (("old", ""), ("new", 'slice_name: "other"')):
+        text = f"message M {{ {option} {field % slice_name} }}"
         sides.append(loaded(tmp_path / name, {"m.proto": text}))
     assert found(yj.compare_schemas(*sides)) == []
     assert found(yj.compare_schemas(*sides, slice="s")) == [("t.M.b", "field-left", SAFE, SAFE)]
@@ -282,7 +281,6 @@ def test_to_dict_is_plain(schemas: tuple[yj.Schema, yj.Schema]) -> None:
     case = next(case for case in CASES if case.name == "renamed")
     made = compared(schemas, case).to_dict()
     assert made["grade"] == SAFE
-    assert [(change["kind"], change["json"]["grade"]) for change in made["changes"]] == [
-        ("field-renamed", NOT)
-    ]
+    (change,) = made["changes"]
+    assert (change["kind"], change["json"]["grade"]) == ("field-renamed", NOT)
     assert compared(schemas, case).grade(["json"]) == NOT
