@@ -336,3 +336,55 @@ def test_many_rows(recs: Any) -> None:
     made = recs.take(rows).to_arrow()
     assert [batch.num_rows for batch in made.to_batches()] == [65_536, 4_464]
     assert made.combine_chunks() == recs.to_arrow().take(pa.array(rows)).combine_chunks()
+
+
+# ---- bad input ----
+
+
+def test_broken_protobuf_bytes_name_row_and_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convert, "BATCH_ROWS", 2)
+    payloads = [message.SerializeToString() for message in held()[:4]] + [b"\x82\x01\x03\x1a\x05\x08"]
+    recs = yj.records(row_type(), payloads, representation="protobuf")
+    with pytest.raises(yj.DecodeError) as caught:
+        recs.to_arrow()
+    assert str(caught.value).startswith("row 4: arrow.Row, field branch.colour: ")
+    with pytest.raises(yj.DecodeError, match=r"^row 4: arrow\.Row, field branch"):
+        list(recs.arrow_reader())
+
+
+def test_times_that_do_not_fit(recs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convert, "BATCH_ROWS", 2)
+    late = row_type().message_class()
+    late.branch.times.add(seconds=253402300799)
+    encode = (
+        row_type().encode if recs.representation == "yaff" else row_type().message_class.SerializeToString
+    )
+    payloads = [encode(message) for message in [*held()[:3], late]]
+    mine = yj.records(row_type(), payloads, representation=recs.representation)
+    with pytest.raises(OverflowError) as caught:
+        mine.to_arrow()
+    assert str(caught.value).startswith(
+        "path 'branch.times' of arrow.Row, row 3: 253402300799 seconds and 0 nanoseconds don't fit "
+        "datetime64[ns], which holds 9223372036 seconds: ask for a coarser unit, as "
+    )
+    made = mine.to_arrow(unit="s")
+    assert made.schema == row_type().arrow_schema(unit="s")
+    assert str(made["branch"][3]["times"].values[0]) == "9999-12-31 23:59:59"
+
+
+def test_text_that_is_not_utf8() -> None:
+    recs = yj.records(row_type(), [b"", b"\x22\x04caf\xc3"], representation="protobuf")
+    with pytest.raises(UnicodeDecodeError) as caught:
+        recs.to_arrow()
+    assert str(caught.value) == (
+        "'utf-8' codec can't decode byte 0xc3 in position 3: unexpected end of data "
+        "(path 'name' of arrow.Row, row 1)"
+    )
+    branch = (
+        row_type().message_class(branches=[{"leaves": [{"word": "a"}, {"word": "bcd"}]}]).SerializeToString()
+    )
+    recs = yj.records(
+        row_type(), [branch, branch.replace(b"bcd", b"\xff\xfe\xfd")], representation="protobuf"
+    )
+    with pytest.raises(UnicodeDecodeError, match=r"\(path 'branches\.leaves\.word' of arrow\.Row, row 1\)$"):
+        recs.to_arrow()
