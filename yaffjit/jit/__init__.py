@@ -16,6 +16,7 @@ from yaffjit.jit import (  # noqa: F401
     message_types,
     oneofs,
     printing,
+    raising,
     records,
     repeated,
     text,
