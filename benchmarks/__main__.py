@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks import (
     access,
+    arrow,
     build,
     builder,
     calls,
@@ -48,6 +49,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "fields": fields.races,
     "getters": getters.races,
     "columns": columns.races,
+    "arrow": arrow.races,
     "compile": compile.races,
     "views": views.races,
     "repeated": repeated.races,

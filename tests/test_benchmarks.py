@@ -18,6 +18,7 @@ import pytest
 from benchmarks import __main__ as program
 from benchmarks import (
     access,
+    arrow,
     banners,
     build,
     builder,
@@ -96,6 +97,7 @@ def test_unequal_results_stop_a_race() -> None:
     [
         "getters",
         "columns",
+        "arrow",
         "views",
         "repeated",
         "items",
@@ -116,6 +118,7 @@ def test_suite_runs(
     monkeypatch.setattr(getters, "HOT_ROWS", 50)
     monkeypatch.setattr(getters, "QUICK_ROWS", 100)
     monkeypatch.setattr(columns, "QUICK_ROWS", 300)
+    monkeypatch.setattr(arrow, "QUICK_ROWS", 300)
     monkeypatch.setattr(banners, "DISTINCT", 100)
     monkeypatch.setattr(fields, "QUICK_ROWS", 20)
     monkeypatch.setattr(items, "ROWS", 100)
