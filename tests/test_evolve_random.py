@@ -1,4 +1,4 @@
-"""Random changes of random schemas: what is judged safe reads equal in both directions."""
+"""Random changes of random schemas: what is judged safe reads equal in both directions, in both formats."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ kept: Counter[str] = Counter()
 @given(st.data())
 def test_what_is_judged_safe_reads_equal(data: st.DataObject) -> None:
     first = data.draw(schemas(plain=data.draw(st.booleans())))
+    format = data.draw(st.sampled_from(["yaff", "yaff", "protobuf"]))
     building = Building(data.draw, first.file.syntax, True)
     old = loaded(first)
     assert old is not None
@@ -47,16 +48,20 @@ def test_what_is_judged_safe_reads_equal(data: st.DataObject) -> None:
         made = loaded(candidate)
         if made is None or candidate.file == last.file:
             continue
-        grade = yj.compare_schemas(old, made).grade(["yaff"])
+        grade = yj.compare_schemas(old, made).grade([format])
         kept[grade] += 1
         if grade == "safe":
             last, new = candidate, made
     if last is first:
         return
-    note(f"old {first.file}\nnew {last.file}")
+    note(f"{format}, old {first.file}\nnew {last.file}")
     for writer, reader, source in ((old, new, first), (new, old, last)):
         for root in set(first.roots) - old.unsupported.keys() - new.unsupported.keys():
             message = data.draw(messages(source.message_class(root)))
+            if format == "protobuf":
+                read = reader[root].message_class.FromString(message.SerializePartialToString())
+                check(message, read, root)
+                continue
             for layout in LAYOUTS:
                 try:
                     buf = writer[root].encode(message, layout=layout)
@@ -71,13 +76,13 @@ def test_changes_are_of_all_grades() -> None:
     assert not kept or min(kept["safe"], kept["unsafe"]) > 3
 
 
-def check(written: Any, view: Any, path: str) -> None:
+def check(written: Any, found: Any, path: str) -> None:
     """Each field that both schemas have reads as it was written; the others aren't there."""
-    lost = view._access_.lost
+    lost = found._access_.lost if isinstance(found, yj.View) else {}
     by_number = {f.number: f for f in written.DESCRIPTOR.fields}
     by_name = {f.name: f for f in written.DESCRIPTOR.fields}
-    listed = {f.name for f, _ in view.ListFields()}
-    for f in view.DESCRIPTOR.fields:
+    listed = {f.name for f, _ in found.ListFields()}
+    for f in found.DESCRIPTOR.fields:
         if f.name in lost:
             continue
         partner = by_name.get(f.name, by_number.get(f.number))
@@ -85,13 +90,13 @@ def check(written: Any, view: Any, path: str) -> None:
             assert f.name not in listed, f"{path}.{f.name}"
             continue
         here = f"{path}.{f.name}"
-        value, found = getattr(written, partner.name), getattr(view, f.name)
+        value, read = getattr(written, partner.name), getattr(found, f.name)
         if f.has_presence:
             is_set = written.HasField(partner.name) if partner.has_presence else repr(value) not in ZEROS
-            assert view.HasField(f.name) == is_set, here
+            assert found.HasField(f.name) == is_set, here
             if f.message_type is not None and not is_set:
                 continue
-        check_value(value, found, here)
+        check_value(value, read, here)
 
 
 def check_value(value: Any, found: Any, path: str) -> None:
