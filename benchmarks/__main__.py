@@ -37,6 +37,7 @@ from benchmarks import (
     report,
     sizes,
     transcode,
+    trust,
     universal,
     views,
     wire,
@@ -63,6 +64,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Race]]] = {
     "keys": keys.races,
     "universal": universal.races,
     "transcode": transcode.races,
+    "trust": trust.races,
     "wire": wire.races,
 }
 AMOUNTS: dict[str, Callable[[bool], Iterable[Amount]]] = {

@@ -111,7 +111,7 @@ def building(folder: Path, data: Banners, rows: int) -> Iterator[Race]:
 
 def write(path: Path, data: Banners, batches: int) -> None:
     """An index of the same batch again and again, without encoding it again."""
-    payloads = [data.records.payload(row) for row in range(ROWS)]
+    payloads = [data.records.payload(row) for row in range(data.rows)]
     offsets = np.cumsum([0, *map(len, payloads)])
     block = b"".join(payloads)
     text = described(data.message_type.plan, "yaff")

@@ -31,6 +31,7 @@ from benchmarks import (
     native,
     report,
     timing,
+    trust,
     universal,
     wire,
 )
@@ -110,6 +111,7 @@ def test_unequal_results_stop_a_race() -> None:
         "fields",
         "wire",
         "builder",
+        "trust",
     ],
 )
 def test_suite_runs(
@@ -141,6 +143,8 @@ def test_suite_runs(
     monkeypatch.setattr(builder, "ROWS", 2_000)
     monkeypatch.setattr(universal, "QUICK_PAIRS", 100)
     monkeypatch.setattr(universal, "QUICK_RECORDS", 20)
+    monkeypatch.setattr(trust, "ROWS", 300)
+    monkeypatch.setattr(trust, "QUICK_BATCHES", 1)
     file = tmp_path / "report.json"
     monkeypatch.setattr(
         sys, "argv", ["benchmarks", "--quick", "--seconds", "0.02", "--only", suite, "--json", str(file)]
