@@ -67,7 +67,12 @@ _HOMES = {
 }
 
 # Modules that are imported when they are first used.
-_MODULES = ("universal",)
+_MODULES = {
+    "universal": "yaffjit.universal",
+    "batches": "yaffjit.interop.batches",
+    "ray": "yaffjit.interop.ray",
+    "torch": "yaffjit.interop.torch",
+}
 
 __all__ = [
     "BufferTooSmallError",
@@ -175,7 +180,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
+        return import_module(_MODULES[name])
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

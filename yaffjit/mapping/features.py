@@ -40,6 +40,11 @@ def map_records(
     return arrays[0] if make is None else make(arrays)
 
 
+def mapped_columns(records: Records, function: Callable[..., Any], threads: int | None) -> list[Column]:
+    """As `map_records`, but what is missing is told apart from NaN: a column for each value of a row."""
+    return _columns(records, function, threads, True, (), False)[0]
+
+
 def filter_records(
     records: Records,
     function: Callable[..., Any],

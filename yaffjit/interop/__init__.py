@@ -1,0 +1,1 @@
+"""yaffjit where other engines run the work: functions of Arrow batches, Ray, PyTorch."""
