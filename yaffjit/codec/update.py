@@ -137,10 +137,12 @@ class _Update:
         oneofs = {change.definition.oneof for change in changed.values()} - {""}
         live: dict[str, int] = {}  # the member that counts, of each changed oneof
         rounds: dict[str, int] = dict.fromkeys(oneofs, 0)  # how often another one came to count
-        listed: list[tuple[_Part, FieldDef | None, int]] = []  # with the field of those that count
+        # With the field of those that count and that the changes concern.
+        listed: list[tuple[_Part, FieldDef | None, int]] = []
         for part in parts_of(data):
             f = by_number.get(part.number)
-            if f is None or not self.counts(full_name, f, part, data):
+            concerned = f is not None and (f.number in changed or f.oneof in oneofs)
+            if f is None or not concerned or not self.counts(full_name, f, part, data):
                 listed.append((part, None, 0))
                 continue
             if f.oneof in oneofs and live.get(f.oneof) != f.number:
