@@ -12,6 +12,7 @@ import inspect
 import json
 import math
 import os
+import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -115,6 +116,12 @@ def check_golden(function: Feature, results: list[Any]) -> None:
         assert digest == known.get(name), results
 
 
+def mapped(function: Feature) -> bool:
+    """Whether `map` is tried too: it compiles as long again, so of one function in three, always the same."""
+    always = os.environ.get("YAFFJIT_HYPOTHESIS") == "long"
+    return always or zlib.crc32(f"{function.__module__}.{function.__name__}".encode()) % 3 == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "function"), features(*RANDOM))
 def test_random_messages(module: Any, function: Feature) -> None:
@@ -179,7 +186,8 @@ def test_corpora(module: Any, function: Feature, corpora: Any) -> None:
         message = message_type.message_class.FromString(payload)
         results.append(check(function, jitted, message, view))
     check_golden(function, results)
-    check_map(function, jitted, rows)
+    if mapped(function):
+        check_map(function, jitted, rows)
     assert len(jitted.signatures) == 1
 
 
@@ -194,5 +202,6 @@ def banners() -> tuple[list[Any], Any]:
 def test_banners(module: Any, function: Feature) -> None:
     jitted = numba.njit(function)
     check_golden(function, [check(function, jitted, *both) for both in zip(*banners(), strict=True)])
-    check_map(function, jitted, banners()[1])
+    if mapped(function):
+        check_map(function, jitted, banners()[1])
     assert len(jitted.signatures) == 1
