@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import struct
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from wire_campaign import batches
 from wire_messages import varint
 
 import yaffjit as yj
+from yaffjit.build import payloads as build_payloads
 from yaffjit.cli import main
 from yaffjit.cli.raw import MAX_FIELDS
 from yaffjit.view.raw import RawField, Unreadable, raw_fields
@@ -217,6 +220,20 @@ def test_show_as(capsys: pytest.CaptureFixture[str], message_file: Path) -> None
         f"yaffjit: error: {message_file}: views.Banner, field leaf.n: "
         "a varint doesn't end within the 0 bytes that are left at byte 3\n"
     )
+
+
+def test_what_has_no_end_is_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(build_payloads, "MAX_NBYTES", 3 << 20)
+    sentence = "over 3,145,728 bytes, which is the most that a message has"
+    for more in (("--raw",), ("--as", VIEWS, "views.Leaf")):
+        assert show(capsys, "/dev/zero", *more, code=1) == f"yaffjit: error: /dev/zero: {sentence}\n"
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(counted(1, bytes(3 << 19))))
+    writer.start()
+    assert show(capsys, "--raw", str(tmp_path / "pipe")).startswith("1: bytes[1572864]")
+    writer.join(60)
 
 
 def test_standard_input_and_empty_files(

@@ -7,7 +7,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaffjit as yj
 from yaffjit.errors import YaffjitError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Fields that are printed at most.
 MAX_FIELDS = 5000
+PIECE_NBYTES = 1 << 20
 
 
 def show_raw(path: str, as_json: bool) -> None:
@@ -37,17 +38,32 @@ def show_raw(path: str, as_json: bool) -> None:
 def read_file(path: str) -> Data:
     """The bytes of a file, mapped if they can be; ``-`` is standard input."""
     if path == "-":
-        return sys.stdin.buffer.read()
+        return _read(sys.stdin.buffer, "standard input")
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:  # empty, or a pipe
-            return file.read()
+            return _read(file, path)
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _read(file: BinaryIO, name: str) -> bytes:
+    """What a pipe or a device gives, which may be without an end."""
+    from yaffjit.build.payloads import MAX_NBYTES
+
+    held = []
+    nbytes = 0
+    while piece := file.read(PIECE_NBYTES):
+        nbytes += len(piece)
+        if nbytes > MAX_NBYTES:
+            raise YaffjitError(f"{name}: over {MAX_NBYTES:,} bytes, which is the most that a message has")
+        held.append(piece)
+    return b"".join(held)
 
 
 def view_file(path: str, schema: yj.Schema, name: str) -> Any:
     """A view of the message that a file of protobuf bytes is."""
+    data = read_file(path)
     try:
-        return schema[name].view_protobuf(read_file(path))
+        return schema[name].view_protobuf(data)
     except YaffjitError as error:
         raise YaffjitError(f"{path}: {error}") from error
 
