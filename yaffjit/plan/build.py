@@ -242,7 +242,7 @@ def _by_precedence(fields: list[FieldPlan]) -> tuple[str, ...]:
 
 
 def slot_default(f: FieldDef) -> int:
-    """The bits that are XORed into a field's slot under flat and fixed; 0 for what isn't a singular scalar."""
+    """The bits that are XORed into a field's slot under flat and fixed; 0 for all but singular scalars."""
     scalar = not f.repeated and f.kind in SCALAR_WIDTH
     return _bits(f.kind, _rounded(f)) if scalar and f.has_default else 0
 
