@@ -151,7 +151,8 @@ class _Form:
     def _batch(self, part: Records, first_row: int, threads: int | None) -> Any:
         arrays = gathered(part, _paths(part, self.paths, self.unit), {}, threads, first_row, pooled)
         rows = part.valid
-        valid = None if rows.all() else rows
+        # Where no row can be null, it's one value that stands for all.
+        valid = None if not rows.strides[0] or rows.all() else rows
         assembly = Assembly(arrays, self.names, self.enums)
         try:
             columns = [assembly.array(node, len(part), valid) for _, node in self.columns]

@@ -39,6 +39,7 @@ class Dictionary:
         self._order = np.argsort(known).astype(np.int32)
         self._sorted = known[self._order]
         self._first = int(self._sorted[0])
+        self._counts_up = numbers == list(range(len(numbers)))
         self._by_number: Array | None = None
         span = int(self._sorted[-1]) - self._first + 1
         if span <= MOST_LISTED:
@@ -60,6 +61,8 @@ class Dictionary:
         """The codes of numbers that are known; None if one isn't."""
         if not len(numbers):
             return numbers
+        if self._counts_up:  # they are codes already
+            return numbers if int(numbers.view(np.uint32).max()) < len(self._sorted) else None
         by_number = self._by_number
         if by_number is not None:
             at = (numbers - np.int32(self._first)).view(np.uint32)
