@@ -136,7 +136,9 @@ def test_caught_errors_leave_what_numbas_own_do(root: Any) -> None:
     small = np.zeros(1, np.uint8)
     assert caught(root, 1, 50, small) == caught(root, 2, 50, small) == 50
     numbas = left(caught, root, 0, 50, small)
-    assert numbas[0] == 0 and numbas[1] > 0  # what the exceptions say
+    # What each exception says: a piece or two, as LLVM finds out.
+    assert numbas[0] == 0 and 50 <= numbas[1] <= 100
     for which in (1, 2):
-        assert left(caught, root, which, 50, small) == numbas
+        records, pieces = left(caught, root, which, 50, small)
+        assert records == 0 and 50 <= pieces <= 100
     assert left(caught, root, 3, 50, small) == (0, 0)
