@@ -284,21 +284,6 @@ for _ in range(300):
     assert python(code, NUMBA_DISABLE_JIT="1") == "None"
 
 
-@pytest.mark.slow
-def test_second_process_takes_the_kernel_from_disk(tmp_path: Path) -> None:
-    code = """
-from yaffjit.codec import verify as module
-module._loaded.load()
-kernel = module._loaded.kernel
-print([sum(f.stats.cache_hits.values()) for f in (kernel.check_one, kernel.check_rows)])
-from verify_buffers import GOOD_GEO, plan
-module.verify(plan("Geo"), GOOD_GEO)
-module.verify_many(plan("Geo"), GOOD_GEO, [0, len(GOOD_GEO)])
-"""
-    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "[0, 0]"
-    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "[1, 1]"
-
-
 def test_no_folder_for_the_cache() -> None:
     """numba refuses to cache a function whose source it has no place beside; it's compiled all the same."""
     from numba import int64, njit
