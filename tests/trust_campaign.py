@@ -283,7 +283,7 @@ def main() -> None:
     parser.add_argument("--job", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--progress", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.few = args.few or (args.mutants < FEW and args.replay is None)
+    args.few = args.few or (args.mutants < FEW and args.replay is None and not args.types)
     if args.progress:
         work(args)
         return
