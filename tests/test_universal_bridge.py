@@ -33,6 +33,8 @@ message Root {
   google.protobuf.Timestamp time = 16; google.protobuf.Duration span = 17; google.protobuf.Struct any = 18;
   google.protobuf.Int64Value boxed = 19; google.protobuf.FieldMask mask = 20; repeated uint64 many = 21;
   optional int32 maybe = 22; google.protobuf.BoolValue flag = 23; google.protobuf.UInt64Value large = 24;
+  google.protobuf.ListValue list = 25; repeated google.protobuf.ListValue lists = 26;
+  repeated Root roots = 27;
 }
 """
 
@@ -174,3 +176,20 @@ def test_a_file_of_documents_becomes_an_index(
     capsys.readouterr()
     assert main([*given, "--framing", "universal:bridge.Root"]) == 1
     assert "document 2: " in capsys.readouterr().err
+
+
+def test_lists_of_any_values(root: yj.MessageType) -> None:
+    obj = {"list": [1.0, None, "x", [2.0]], "lists": [[True], []]}
+    assert (
+        loads(root.to_universal(root.from_universal(dumps(obj, null=True), null=True), null=True), null=True)
+        == obj
+    )
+
+
+@pytest.mark.parametrize("levels", [120, 400])
+def test_messages_nested_too_deep(root: yj.MessageType, levels: int) -> None:
+    obj: dict[str, Any] = {}
+    for _ in range(levels):
+        obj = {"roots": [obj]}
+    with pytest.raises(yj.DecodeError, match=r"^the document isn't a bridge.Root: "):
+        root.from_universal(dumps(obj, max_depth=1000), max_depth=1000)

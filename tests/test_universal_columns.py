@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import sys
 from typing import Any
 
 import numpy as np
@@ -492,3 +494,42 @@ def test_columns_that_cannot_be_written() -> None:
         assert str(caught.value) == text
     with pytest.raises(ValueError, match=r"^width is 'kept' \('java', 'smallest'\)$"):
         encode_columns({}, width="kept")  # type: ignore[arg-type]
+
+
+def test_columns_keep_no_memory() -> None:
+    rows = [{"i": i, "t": "x" * i} for i in range(60)]
+    whole = dumps(rows)
+    wrong: list[Any] = [
+        whole[:-20],
+        dumps([*rows, {"i": "x"}]),
+        dumps([*rows, 5]),
+        dumps({}),
+        whole[:200] + b"\xff",
+    ]
+    unwritable: list[Any] = [
+        {"a": np.arange(5), "t": ["x", None, "y", "z", "\ud800"]},
+        {"a": np.array([2**64 - 1], np.uint64)},
+        {"a": np.arange(3), "b": np.arange(4)},
+    ]
+    dtypes = {"i": np.int32, "t": str}
+    held = [whole, int, str, None, universal.KindError, *dtypes]
+
+    def work(count: int) -> None:
+        for _ in range(count):
+            columns(whole, dtypes), encode_columns({"a": pa.array(["q"] * 50), "b": np.arange(50)})
+            for data in wrong:
+                for source in (data, [data, whole]):
+                    with pytest.raises((yj.errors.YaffjitError, TypeError)):
+                        columns(source, dtypes)
+            for given_columns in unwritable:
+                with pytest.raises((yj.EncodeError, ValueError)):
+                    encode_columns(given_columns)
+
+    work(3)
+    gc.collect()
+    before, blocks = [sys.getrefcount(one) for one in held], sys.getallocatedblocks()
+    work(30)
+    gc.collect()
+    after = [sys.getrefcount(one) for one in held]
+    assert all(abs(a - b) < 30 for a, b in zip(after, before, strict=True))
+    assert abs(sys.getallocatedblocks() - blocks) < 300

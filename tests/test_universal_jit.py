@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import sys
 from typing import Any
 
 import numba
@@ -216,6 +219,31 @@ def test_loops_are_over_containers_of_their_kind() -> None:
     deep = dumps([1, [2]])
     with pytest.raises(yj.DecodeError):
         added(view(deep, max_depth=1))
+
+
+def test_errors_keep_no_memory() -> None:
+    data = dumps({"before": [1, [2]], "items": [{"id": 1, "parts": [], "by name": {}, "tags": {"a": 1}}]})
+    held = [data, None, yj.DecodeError, universal.KindError]
+
+    def fail(count: int) -> None:
+        for i in range(count):
+            for function, buf in (
+                (jitted_getters, data[: 1 + i % (len(data) - 1)]),
+                (added, data),
+                (added, dumps([1, 2])[:-3]),
+                (values_of, dumps({"a": 1})[:-3]),
+                (named, dumps({"a": {"b": [1, "x"]}})),
+            ):
+                with contextlib.suppress(yj.errors.YaffjitError, KeyError):
+                    function(view(buf))
+
+    fail(100)
+    gc.collect()
+    before, blocks = [sys.getrefcount(one) for one in held], sys.getallocatedblocks()
+    fail(1000)
+    gc.collect()
+    assert [sys.getrefcount(one) for one in held] == before
+    assert abs(sys.getallocatedblocks() - blocks) < 500
 
 
 def test_values_of_a_loop_outlive_their_array() -> None:

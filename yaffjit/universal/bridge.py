@@ -90,7 +90,8 @@ class _Printer:
         if is_message and field.message_type.GetOptions().map_entry:
             held = field.message_type.fields_by_name["value"]
             return {_key(key): self._one(held, one) for key, one in value.items()}
-        if isinstance(value, str | bytes) or not hasattr(value, "extend"):
+        # A message of ListValue has the methods of a list.
+        if isinstance(value, str | bytes) or hasattr(value, "DESCRIPTOR") or not hasattr(value, "extend"):
             return self._one(field, value)
         return [self._one(field, one) for one in value]
 
@@ -145,7 +146,7 @@ def from_object(pool: Any, message: Any, value: Any, ignore_unknown: bool) -> No
         json_format.ParseDict(
             _finite(value), message, ignore_unknown_fields=ignore_unknown, descriptor_pool=pool
         )
-    except (json_format.Error, ValueError, TypeError, AttributeError) as error:
+    except (json_format.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DecodeError(f"the document isn't a {name}: {error}") from None
 
 

@@ -25,7 +25,8 @@ from yaffjit.universal.refusals import DocumentError, KindError
 _FIND = "yaffjit_universal_fault"
 _MOST_KEPT = 64
 _faults: dict[int, Exception] = {}
-_numbers = itertools.count(1)
+# Small ones, which CPython has made already: numba doesn't give the number of an exception back.
+_numbers = itertools.cycle(range(256))
 
 INTEGER, NUMBER, BOOL, TEXT, OBJECT_OR_COLLECTION, AN_OBJECT, A_COLLECTION = range(7)
 _WANTED = (
