@@ -59,3 +59,12 @@ def test_in_jitted_code() -> None:
 
     for x in (0.1, -2.5e-9, math.nan, -0.0):
         assert shown(x) == shown.py_func(x)
+
+
+def test_truth_as_a_number() -> None:
+    @numba.njit
+    def numbers(flag: bool, text: str, x: float) -> tuple[float, ...]:
+        return float(flag), float(not flag), float(text == "a"), float(np.bool_(flag)), float(x), float(3)
+
+    for arguments in ((True, "a", 2.5), (False, "b", -0.0)):
+        assert repr(numbers(*arguments)) == repr(numbers.py_func(*arguments))

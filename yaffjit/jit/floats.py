@@ -1,11 +1,13 @@
-"""``str(x)``, ``repr(x)`` and f-strings of floats in jitted code: numba shows the name of the type."""
+"""Floats in jitted code: ``str(x)``, ``repr(x)`` and f-strings, where numba shows the name of the type, and
+``float(flag)``, which numba refuses.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba.core import types
 from numba.cpython.unicode import PY_UNICODE_1BYTE_KIND, _empty_string, _set_code_point
-from numba.extending import overload_method
+from numba.extending import overload, overload_method
 
 from yaffjit.kernels.cached import cached
 from yaffjit.kernels.decimal import LONGEST, write_float
@@ -29,3 +31,8 @@ def _shown(x):  # type: ignore[no-untyped-def]
 
 for _method in ("__str__", "__repr__"):
     overload_method(types.Float, _method)(_shown)
+
+
+@overload(float)
+def _float_of_bool(x):  # type: ignore[no-untyped-def]
+    return (lambda x: 1.0 if x else 0.0) if isinstance(x, types.Boolean) else None
