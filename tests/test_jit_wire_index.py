@@ -46,14 +46,11 @@ def picked(records, rows, indices):  # type: ignore[no-untyped-def]
             found[k, 1] = view.packed[i]
         if -len(view.floats) <= i < len(view.floats):
             found[k, 2] = view.floats[i]
-        try:
+        found[k, 3] = found[k, 4] = -1
+        if -len(view.parts) <= i < len(view.parts):
             found[k, 3] = view.parts[i].x
-        except Exception:
-            found[k, 3] = -1
-        try:
+        if -len(view.levels) <= i < len(view.levels):
             found[k, 4] = view.levels[i]
-        except Exception:
-            found[k, 4] = -1
     return found
 
 
