@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,13 +34,19 @@ def main() -> None:
     events = yj.records(Event, payloads).take(numbers)
     events[:CHEAP].map(slow)
     events[:CHEAP].columns("item_id")
+    path = Path(sys.argv[2]) / "events.arrow"
+    yj.build_index(path, Event, [Event.message_class(item_id=9).SerializeToString()] * 50_000)
+    again: dict[str, Callable[[], object]] = {
+        "map": lambda: events.map(slow),
+        "columns": lambda: events.columns("item_id", "weight"),
+        "verify": events.verify,
+        "transcode": lambda: Event.transcode(events, representation="protobuf"),
+        "open_index": lambda: yj.open_index(path),
+    }
     print("ready", flush=True)
     try:
-        if sys.argv[1] == "map":
-            events.map(slow)
-        else:
-            while True:
-                events.columns("item_id", "weight")
+        while True:
+            again[sys.argv[1]]()
     except KeyboardInterrupt:
         end = time.monotonic()
         left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]

@@ -291,12 +291,15 @@ def test_after_a_fork(small_stretches: None) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-@pytest.mark.parametrize("work", ["map", "columns"])
-def test_an_interrupt(work: str) -> None:
-    """The rest of the rows would take an hour."""
+@pytest.mark.parametrize("work", ["map", "columns", "verify", "transcode", "open_index"])
+def test_an_interrupt(work: str, tmp_path: Path) -> None:
+    """The rest of the rows would take an hour of `map`; the others are done again and again."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
     process = subprocess.Popen(
-        [sys.executable, HERE / "interrupted.py", work], env=environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, HERE / "interrupted.py", work, tmp_path],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
