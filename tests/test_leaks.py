@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ def test_calls(tmp_path: Path) -> None:
 
 def touched() -> None:
     """Memory that nobody counts but the system."""
-    libc.memset(libc.malloc(30_000), 1, 30_000)
+    ctypes.memset(libc.mmap(None, 32_768, mmap.PROT_READ | mmap.PROT_WRITE, PRIVATE, -1, 0), 1, 32_768)
 
 
 libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.memset.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 kept: list[Any] = []
 counted = object()
 

@@ -22,7 +22,7 @@ from verify_buffers import banner, plan, text, u32
 import yaffjit as yj
 from yaffjit.codec.verify_plain import verify_plain
 
-MUTANTS = int(os.environ.get("YAFFJIT_TRUST_MUTANTS", "70000"))
+MUTANTS = int(os.environ.get("YAFFJIT_TRUST_MUTANTS", "30000"))
 SEED = int(os.environ.get("YAFFJIT_SEED", "1"))
 
 

@@ -463,7 +463,7 @@ def test_references_are_given_back(codecs: list[Codec]) -> None:
         rounds(codec, 300)
         gc.collect()
         assert counts(held) == before
-        assert abs(sys.getallocatedblocks() - blocks) < 100
+        assert sys.getallocatedblocks() - blocks < 200  # one a round would be 300
 
 
 def resident_nbytes() -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from yaffjit.columns.results import Array
+from yaffjit.forks import renew_in_forks
 from yaffjit.plan.shapes import Names
 
 MOST_LISTED = 1024  # numbers from the least to the greatest, whose codes are looked up by number
@@ -28,6 +29,7 @@ class Dictionary:
     def __init__(self, names: Names) -> None:
         self._declared = names
         self._lock = threading.Lock()
+        renew_in_forks(self, "_lock", threading.Lock)
         self._set(())
 
     def _set(self, others: Iterable[int]) -> None:
