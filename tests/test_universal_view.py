@@ -384,3 +384,14 @@ def test_get_as_a_method_of_c() -> None:
         with pytest.raises(yj.DecodeError):
             cut.get("zz", default)
     assert [sys.getrefcount(thing) for thing in (v, source.data, default, known_paths["zz"])] == before
+
+
+def test_look_ups_alone_load_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "loaded", compiled.Loaded())
+    monkeypatch.setattr(compiled, "PLAIN_DOCUMENTS", 5)
+    seen = universal.view(dumps({"a": {"b": [1, 2]}, "t": "x" * 10}))
+    assert seen._look is views._plain
+    for _ in range(10):
+        assert (seen.get("a.b[1]"), seen.get("t"), seen.get("a.c", 7)) == (2, "x" * 10, 7)
+    if views.loaded.codec is not None:  # else this interpreter can't run it
+        assert isinstance(seen._look, compiled.Looker)

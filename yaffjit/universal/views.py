@@ -40,10 +40,17 @@ class Source:
 
     def __init__(self, data: Any, owner: Owner | None = None) -> None:
         self.data = data
-        self.look: Any = loaded.looker_for(len(data)) or _plain
-        if self.look is not _plain and self.look is not _installed:
-            _install(self)
+        self.look: Any = _plain
+        self.looker()
         self._owner = owner
+
+    def looker(self) -> Any:
+        """What looks up from now on: compiled code, once a process has done enough to repay loading it."""
+        if self.look is _plain:
+            self.look = loaded.looker_for(len(self.data)) or _plain
+            if self.look is not _plain and self.look is not _installed:
+                _install(self)
+        return self.look
 
     def owner(self) -> Owner:
         """What keeps the bytes in their place while jitted code reads them; made at first use."""
@@ -97,6 +104,8 @@ class View:
             steps = known_paths[path]
         except KeyError:
             steps = path_of(path)
+        if self._look is _plain:
+            self._look = self._source.looker()
         found = self._look.find(self._data, self._word, self._flags, steps, default)
         if type(found) is not tuple or found is default:
             return found
