@@ -25,8 +25,9 @@ from yaffjit.pool import run_stretches
 if TYPE_CHECKING:
     from yaffjit.rows import Records
 
-# About 10 ms of rows or bytes at most: Ctrl-C is honoured between two runs of the jitted loop.
-GATHER_ROWS = 1 << 17
+# About 3 ms of rows, 10 ms of bytes at most: Ctrl-C is honoured between two runs of the jitted loop. The
+# first run is made before other threads begin.
+GATHER_ROWS = 1 << 15
 GATHER_BYTES = 1 << 24
 FEWEST_ROWS = 256
 _FEW_COLUMNS = 8
