@@ -30,7 +30,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=int(os.environ.get("YAFFJIT_EXAMPLES", "150")),
+    max_examples=int(os.environ.get("YAFFJIT_EXAMPLES", "80")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 settings.register_profile(
