@@ -105,11 +105,14 @@ def whole(parts: Sequence[Part], nbytes: int) -> list[Part]:
 
 def label(part: Part) -> str:
     """What a part is, in a few words."""
-    value = part.value if len(part.value) <= VALUE_WIDTH else f"{part.value[:VALUE_WIDTH]}..."
     name = part.path if part.role in ("slot", "value", "text", "elements") else f"{part.path} {part.role}"
     if part.role in ("offset", "unused") and part.path:
         name = part.path
-    return f"{name.strip()} {value}".strip()
+    return f"{name.strip()} {_value(part)}".strip()
+
+
+def _value(part: Part) -> str:
+    return part.value if len(part.value) <= VALUE_WIDTH else f"{part.value[:VALUE_WIDTH]}..."
 
 
 def _svg(drawing: Drawing) -> Iterator[str]:
@@ -176,16 +179,12 @@ def _lines(drawing: Drawing, color: bool) -> Iterator[str]:
             padding = " " * (3 * ROW_BYTES - 1 - len(digits))
             if color:
                 digits = f"\x1b[38;5;16;48;5;{ROLES[part.role][1]}m{digits}\x1b[0m"
-            note = f"{part.role:<11}  {_printable(_named(part))}".rstrip() if not offset else ""
+            named = f"{part.path}  {_value(part)}".strip()
+            note = f"{part.role:<11}  {_printable(named)}".rstrip() if not offset else ""
             yield f"0x{part.begin + offset:04x}  {digits}{padding}  {note}".rstrip()
         more = part.end - part.begin - len(held)
         if more > 0:
             yield f"        ... {more:,} more bytes"
-
-
-def _named(part: Part) -> str:
-    value = part.value if len(part.value) <= VALUE_WIDTH else f"{part.value[:VALUE_WIDTH]}..."
-    return f"{part.path}  {value}".strip()
 
 
 def _notes(drawing: Drawing) -> list[str]:

@@ -13,7 +13,7 @@ from yaffjit.codec.locate import EXPLICIT, FLAT, SIZED, locate, presence, read_i
 from yaffjit.drawing import Drawing, Part, whole
 from yaffjit.errors import VerifyError
 from yaffjit.plan.model import SCALAR_CODE, FieldPlan, MessagePlan
-from yaffjit.schema.model import SchemaDef
+from yaffjit.schema.enums import enum_name
 
 MOST_PARTS = 5000
 MOST_ELEMENTS = 64  # of an array that are parts of their own
@@ -182,9 +182,3 @@ class _Walk:
             self.add(
                 first + listed * width, (count - listed) * width, "elements", path, f"{count - listed:,} more"
             )
-
-
-def enum_name(schema: SchemaDef, full_name: str, number: int) -> str:
-    """A number of an enum and the first of its names."""
-    names = [name for name, value in schema.enums[full_name].values if value == number]
-    return f"{names[0]} ({number})" if names else f"{number}"

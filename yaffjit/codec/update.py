@@ -15,7 +15,7 @@ from typing import Any
 from yaffjit.codec.builder import written
 from yaffjit.codec.from_dict import Filler
 from yaffjit.codec.verify_protobuf import verify_protobuf
-from yaffjit.codec.verify_protobuf_plain import BYTES, END, FIXED32, FIXED64, GROUP, VARINT
+from yaffjit.codec.verify_protobuf_plain import BYTES, END, FIXED32, FIXED64, FIXED_KINDS, GROUP, VARINT
 from yaffjit.codec.wire import varint
 from yaffjit.codec.writer import Refused
 from yaffjit.errors import EncodeError, near_names
@@ -23,16 +23,7 @@ from yaffjit.plan import Plan
 from yaffjit.plan.limits import MAX_DEPTH
 from yaffjit.schema.model import FieldDef
 
-_WIRE_TYPES = {
-    "fixed32": FIXED32,
-    "sfixed32": FIXED32,
-    "float": FIXED32,
-    "fixed64": FIXED64,
-    "sfixed64": FIXED64,
-    "double": FIXED64,
-    "string": BYTES,
-    "bytes": BYTES,
-}
+_WIRE_TYPES = {**FIXED_KINDS, "string": BYTES, "bytes": BYTES}
 
 
 def update_protobuf(plan: Plan, full_name: str, data: Any, changes: Mapping[str, Any]) -> bytes:

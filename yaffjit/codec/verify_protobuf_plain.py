@@ -21,8 +21,8 @@ MAX_SIZE = 2**31 - 1
 MAX_TAG = 2**32 - 1
 
 VARINT, FIXED64, BYTES, GROUP, END, FIXED32 = range(6)
-_FIXED_WIDTHS = {FIXED32: 4, FIXED64: 8}
-_FIXED_KINDS = {
+FIXED_WIDTHS = {FIXED32: 4, FIXED64: 8}
+FIXED_KINDS = {
     "fixed32": FIXED32,
     "sfixed32": FIXED32,
     "float": FIXED32,
@@ -51,7 +51,7 @@ class Field:
     def wire_type(self) -> int:
         if self.kind in ("string", "bytes", "message"):
             return BYTES
-        return GROUP if self.kind == "group" else _FIXED_KINDS.get(self.kind, VARINT)
+        return GROUP if self.kind == "group" else FIXED_KINDS.get(self.kind, VARINT)
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class Check:
                 if not self.value(frame, f, self.varint(frame.end)):
                     return True
             else:
-                self.take(_FIXED_WIDTHS[wire_type], frame.end)
+                self.take(FIXED_WIDTHS[wire_type], frame.end)
         elif wire_type == BYTES and f.repeated and f.wire_type in (VARINT, FIXED32, FIXED64):
             self.packed(frame, f)
         else:
@@ -171,7 +171,7 @@ class Check:
             while self.pos < end:
                 self.value(frame, f, self.varint(end))
             return
-        width = _FIXED_WIDTHS[f.wire_type]
+        width = FIXED_WIDTHS[f.wire_type]
         if size % width:
             self.fail(f"{size} bytes of packed values that take {width} each", at, size, width)
         self.pos = end
@@ -199,8 +199,8 @@ class Check:
         elif wire_type == BYTES:
             size = self.size(end)
             self.pos += size
-        elif wire_type in _FIXED_WIDTHS:
-            self.take(_FIXED_WIDTHS[wire_type], end)
+        elif wire_type in FIXED_WIDTHS:
+            self.take(FIXED_WIDTHS[wire_type], end)
         else:
             self.fail(f"wire type {wire_type} (at most {FIXED32})", at, wire_type, FIXED32)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from yaffjit.codec.anatomy import enum_name
 from yaffjit.codec.locate import FLAT, read_u16, read_u32
 from yaffjit.columns.results import Array
 from yaffjit.errors import near_names
@@ -18,6 +17,7 @@ from yaffjit.markup import Shown, table
 from yaffjit.plan.columns import value_form
 from yaffjit.plan.model import FieldPlan, MessagePlan
 from yaffjit.render import text_table
+from yaffjit.schema.enums import enum_name
 
 if TYPE_CHECKING:
     from yaffjit.plan import Plan

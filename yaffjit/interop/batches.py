@@ -91,7 +91,10 @@ class BatchFunction:
         bad = int(len(mask) - np.count_nonzero(mask))
         if bad:
             _log.warning(
-                "%s of %s rows can't be read: %s", f"{bad:,}", f"{len(mask):,}", "; ".join(faults[:3])
+                "%s of %s rows can't be read: %s",
+                f"{bad:,}",
+                f"{len(mask):,}",
+                "; ".join(faults[:_SHOWN_ERRORS]),
             )
             table = table.filter(pa.array(mask)) if self.on_error == "skip" else table
         return table.combine_chunks().to_batches()[0] if _is_batch(batch) and len(table) else table

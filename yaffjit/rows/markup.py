@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from yaffjit.codec.anatomy import enum_name
 from yaffjit.errors import YaffjitError
 from yaffjit.markup import CELL_WIDTH, table
+from yaffjit.schema.enums import enum_name
 from yaffjit.view import View
 from yaffjit.view.base import text_within
 from yaffjit.view.maps import MapView

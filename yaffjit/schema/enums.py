@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["int_enum", "member_names"]
+from yaffjit.schema.model import SchemaDef
+
+__all__ = ["enum_name", "int_enum", "member_names"]
+
+
+def enum_name(schema: SchemaDef, full_name: str, number: int) -> str:
+    """A number of an enum after the first of its names, as people are shown it."""
+    names = [name for name, value in schema.enums[full_name].values if value == number]
+    return f"{names[0]} ({number})" if names else f"{number}"
 
 
 def int_enum(full_name: str, values: tuple[tuple[str, int], ...]) -> type[enum.IntEnum]:

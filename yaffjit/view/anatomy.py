@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from typing import Any
 
-from yaffjit.codec.anatomy import MOST_PARTS, SHOWN_NUMBERS, enum_name
+from yaffjit.codec.anatomy import MOST_PARTS, SHOWN_NUMBERS
 from yaffjit.codec.verify_protobuf import verify_protobuf
-from yaffjit.codec.verify_protobuf_plain import BYTES, FIXED32, FIXED64, GROUP, VARINT
+from yaffjit.codec.verify_protobuf_plain import (
+    BYTES,
+    FIXED32,
+    FIXED64,
+    FIXED_KINDS,
+    FIXED_WIDTHS,
+    GROUP,
+    VARINT,
+)
 from yaffjit.drawing import Drawing, Part, whole
 from yaffjit.errors import VerifyError
 from yaffjit.plan import Plan
+from yaffjit.schema.enums import enum_name
 from yaffjit.schema.model import FieldDef
+from yaffjit.view.wire_fields import number_reader
 from yaffjit.view.wire_scan import Malformed, Occurrence, end_of_varint, next_field, varint_at
 
-_ZIGZAG = ("sint32", "sint64")
-_CODES = {"fixed32": "I", "sfixed32": "i", "float": "f", "fixed64": "Q", "sfixed64": "q", "double": "d"}
-_WIDTHS = {FIXED32: 4, FIXED64: 8}
 _WIRE_TYPES = {VARINT: "varint", FIXED32: "fixed32", FIXED64: "fixed64", BYTES: "bytes", GROUP: "group"}
 
 
@@ -83,8 +88,11 @@ def _path(path: str, f: FieldDef | None, number: int, counts: dict[str, int]) ->
 def _value(plan: Plan, f: FieldDef | None, data: bytes, found: Occurrence) -> str:
     held = data[found.start : found.stop]
     if found.wire_type != BYTES:
-        bits = varint_at(data, found.start) if found.wire_type == VARINT else int.from_bytes(held, "little")
-        return str(bits) if f is None else _number(plan, f, bits, found.wire_type)
+        if f is not None and _wire_type(f) == found.wire_type:
+            return _number(plan, f, data, found.start)
+        return str(
+            varint_at(data, found.start) if found.wire_type == VARINT else int.from_bytes(held, "little")
+        )
     if f is None or f.kind == "bytes":
         return repr(held[:64])
     if f.kind == "string":
@@ -94,39 +102,26 @@ def _value(plan: Plan, f: FieldDef | None, data: bytes, found: Occurrence) -> st
 
 def _packed(plan: Plan, f: FieldDef, held: bytes) -> str:
     """The first of packed numbers."""
-    wire_type = VARINT
-    if f.kind in _CODES:
-        wire_type = FIXED32 if struct.calcsize(_CODES[f.kind]) == 4 else FIXED64
+    width = FIXED_WIDTHS.get(_wire_type(f))
     shown: list[str] = []
     pos = 0
     while pos < len(held) and len(shown) < SHOWN_NUMBERS:
         try:
-            stop = end_of_varint(held, pos, len(held)) if wire_type == VARINT else pos + _WIDTHS[wire_type]
+            stop = end_of_varint(held, pos, len(held)) if width is None else pos + width
         except Malformed:
             break
-        bits = varint_at(held, pos) if wire_type == VARINT else int.from_bytes(held[pos:stop], "little")
-        shown.append(_number(plan, f, bits, wire_type))
+        if stop > len(held):
+            break
+        shown.append(_number(plan, f, held, pos))
         pos = stop
     return f"[{', '.join(shown)}{', ...' if pos < len(held) else ''}]"
 
 
-def _number(plan: Plan, f: FieldDef, bits: int, wire_type: int) -> str:
-    """A number of a field by its kind, or as it is where its wire type isn't the field's."""
-    if wire_type != VARINT:
-        width = _WIDTHS[wire_type]
-        code = _CODES.get(f.kind, "")
-        if struct.calcsize(f"<{code}") != width:
-            return str(bits)
-        value: Any = struct.unpack(f"<{code}", bits.to_bytes(width, "little"))[0]
-        return repr(value)
-    if f.kind == "bool":
-        return repr(bool(bits))
-    if f.kind in _ZIGZAG:
-        return str(bits >> 1 ^ -(bits & 1))
-    if f.kind in ("int32", "enum"):
-        bits = (bits & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
-    elif f.kind == "int64":
-        bits = (bits ^ 1 << 63) - (1 << 63)
-    elif f.kind == "uint32":
-        bits &= 0xFFFFFFFF
-    return enum_name(plan.schema, f.type_name, bits) if f.kind == "enum" else str(bits)
+def _wire_type(f: FieldDef) -> int:
+    """That of a number of the field; of the others none that numbers have."""
+    return FIXED_KINDS.get(f.kind, BYTES if f.kind in ("string", "bytes", "message", "group") else VARINT)
+
+
+def _number(plan: Plan, f: FieldDef, data: bytes, at: int) -> str:
+    number = number_reader(f.kind)(data, at)
+    return enum_name(plan.schema, f.type_name, int(number)) if f.kind == "enum" else repr(number)
