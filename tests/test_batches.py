@@ -216,3 +216,28 @@ def test_ray_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.delitem(sys.modules, "yaffjit.interop.ray", raising=False)
     with pytest.raises(ImportError, match=r"yaffjit.ray needs Ray Data: pip install 'yaffjit\[ray\]'"):
         importlib.import_module("yaffjit.interop.ray")
+
+
+def test_each_form_of_results(table: Any) -> None:
+    def several(banner: Any) -> Any:
+        number = banner.daily_limit if banner.HasField("daily_limit") else None
+        return number, np.array([banner.price, float("nan")]), banner.title
+
+    out = yj.batches.map(several, Banner, to=("limit", "pair", "title"))(table)
+    limits = [m.daily_limit if m.HasField("daily_limit") else None for m in MESSAGES]
+    assert out["limit"].to_pylist() == limits and None in limits
+    assert out["pair"].type == pa.list_(pa.float64(), 2)
+    assert [pair[0] for pair in out["pair"].to_pylist()] == [m.price for m in MESSAGES]
+    assert out["title"].to_pylist() == [m.title for m in MESSAGES]
+
+
+def test_times_become_integers_in_data_sets(tmp_path: Path) -> None:
+    path = tmp_path / "times.proto"
+    path.write_text(
+        'syntax = "proto3"; package times; import "google/protobuf/timestamp.proto";\n'
+        "message Row { google.protobuf.Timestamp at = 1; bool done = 2; }\n"
+    )
+    row_type = yj.load_schema(path)["times.Row"]
+    recs = yj.records(row_type, [row_type.encode({"at": {"seconds": 5}, "done": True})])
+    row = ColumnsDataset(recs, ["at", "done"], tensors=False)[0]
+    assert (row["at"].dtype, int(row["at"]), bool(row["done"])) == (np.int64, 5_000_000_000, True)
